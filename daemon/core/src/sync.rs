@@ -35,7 +35,9 @@ use std::{path::Path, sync::Arc};
 
 use satchel_merge::evidence::FieldConflict;
 use satchel_store::StoreError;
-use satchel_sync::{Author, AuthorError, Frontier, FrontierError, OriginId, OriginKey, SigningKey};
+use satchel_sync::{
+    Author, AuthorError, Frontier, FrontierError, OriginId, OriginKey, SigningKey, limits::MAX_ORIGINS,
+};
 
 use self::series_key::SeriesIdentity;
 pub use self::{
@@ -226,6 +228,10 @@ impl Sync {
     /// # Errors
     /// When the key cannot be written, or an error of the store.
     pub fn ensure_begun(&self, data_dir: &Path) -> Result<OriginId, SyncError> {
+        // Without waiting for an exchange that is under way.
+        if let Some(own) = entries::own(self.0.store())? {
+            return Ok(own);
+        }
         let _alone = self.0.lock_exchange();
         if let Some(own) = entries::own(self.0.store())? {
             return Ok(own);
@@ -244,11 +250,14 @@ impl Sync {
         let store = self.0.store();
         let _guard = self.0.lock_writes();
         let earlier = entries::own(store)?.ok_or(SyncError::NotBegun)?;
+        let mut origins = entries::origins(store)?;
+        if origins.len() >= MAX_ORIGINS {
+            return Err(FrontierError::TooManyOrigins { found: origins.len() + 1 }.into());
+        }
         let SeriesIdentity { key, salt } = new_identity(data_dir)?;
         let seen = applied_frontier(store)?;
         let (author, genesis) = Author::begin(key.clone(), salt, &seen)?;
         let origin = author.series().origin();
-        let mut origins = entries::origins(store)?;
         origins.push(origin);
         let mut changes = vec![
             entries::put_own(origin),
@@ -291,6 +300,15 @@ impl Sync {
     /// When the ledger cannot be read.
     pub fn origin(&self) -> Result<Option<OriginId>, SyncError> {
         Ok(entries::own(self.0.store())?)
+    }
+
+    /// Returns whether the store holds changes that have not taken effect, for example because the program was stopped after it had received
+    /// them.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn has_unapplied(&self) -> Result<bool, SyncError> {
+        Ok(applied_frontier(self.0.store())? != self.frontier()?)
     }
 
     /// Returns which changes the store holds.

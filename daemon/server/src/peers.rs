@@ -27,6 +27,7 @@ use satchel_core::{
     sync::{FileError, Sync, SyncError},
 };
 use satchel_devices::{Credentials, Device, DevicesError, Role};
+use satchel_pam::hash::Sha256Digest;
 use satchel_source::{CancelToken, chain};
 use satchel_store::{Health, Revision, Store};
 use satchel_sync::{Frontier, OriginId};
@@ -72,6 +73,8 @@ struct Shared {
     /// What is known of those that connect to this one, by the id of their device.
     incoming: Mutex<BTreeMap<String, Contact>>,
     paused: PausedPeers,
+    /// What could not take effect when changes were applied last, in words.
+    blocked: Mutex<Option<String>>,
     /// Whether an erasure waits for the store to be closed.
     erasing: watch::Sender<bool>,
     /// Whether one could not be completed when the store was opened.
@@ -92,9 +95,6 @@ pub enum PeersError {
     /// The file of an attachment cannot be stored.
     #[error(transparent)]
     File(#[from] FileError),
-    /// A file of this store cannot be read.
-    #[error("a file of this store cannot be read")]
-    Read(#[source] std::io::Error),
     /// The keys of the peers cannot be read or written.
     #[error(transparent)]
     Devices(#[from] DevicesError),
@@ -174,7 +174,11 @@ impl Peers {
         }
         // An erasure that is still pending could not be completed when the store was opened.
         let erasure_failed = !PurgeRecord::pending(&store).unwrap_or_default().is_empty();
-        let frontier = watch::Sender::new(sync.frontier()?);
+        let frontier = sync.frontier().unwrap_or_else(|error| {
+            tracing::error!(error = chain(&error), "the changes of this store cannot be exchanged");
+            Frontier::new()
+        });
+        let frontier = watch::Sender::new(frontier);
         Ok(Self(Arc::new(Shared {
             sync,
             store,
@@ -191,6 +195,7 @@ impl Peers {
             added: watch::Sender::new(0),
             incoming: Mutex::default(),
             paused: PausedPeers::load(&folder)?,
+            blocked: Mutex::default(),
             erasing: watch::Sender::new(erasure_failed),
             erasure_failed,
             conflicts: Mutex::default(),
@@ -234,6 +239,20 @@ impl Peers {
         contact.state = PeerState::Ok;
         contact.received += received;
         contact.sent += sent;
+    }
+
+    /// Notes what an incoming peer sent and could not be stored or take effect.
+    pub(crate) fn note_problem(&self, device: &Device, problem: Option<String>) {
+        lock(&self.0.incoming).entry(device.id.to_string()).or_default().last_error = problem;
+    }
+
+    /// Returns whether an erasure has the file of an attachment, which may still be on the disk. Blocks.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub(crate) fn is_erased_file(&self, digest: &Sha256Digest) -> Result<bool, PeersError> {
+        let pending = PurgeRecord::pending(&self.0.store).map_err(SyncError::from)?;
+        Ok(pending.iter().any(|record| record.attachments.contains(&digest.to_hex())))
     }
 
     /// Returns all peers, first those that this daemon connects to. Blocks.

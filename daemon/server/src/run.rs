@@ -27,7 +27,7 @@ use satchel_devices::DevicesError;
 use satchel_embedder::EndpointConfigError;
 use satchel_indexer::Indexer;
 use satchel_source::chain;
-use satchel_store::{OpenEvent, Revision, Store, StoreError};
+use satchel_store::{OpenEvent, OpenOptions, Revision, Store, StoreError};
 use satchel_watch::{Watch, WatchError};
 use tokio::{
     net::{TcpListener, UnixStream},
@@ -46,6 +46,7 @@ use crate::{
     supervisor::{self, Supervisor},
 };
 
+#[cfg(test)]
 pub(crate) use self::open::open;
 
 /// How long running imports may take to reach their next complete record when a process ends with its daemon. After
@@ -61,6 +62,9 @@ const EXPIRY_CHECK_INTERVAL: Duration = Duration::from_mins(10);
 /// How often to check whether a scheduled export is due. Short commands that serve by themselves end before the first
 /// check.
 const SCHEDULE_CHECK_INTERVAL: Duration = Duration::from_secs(30);
+
+/// How long to wait before the store is tried to be opened again.
+const REOPEN_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The details that are reported once the daemon accepts calls.
 #[derive(Clone, Debug)]
@@ -147,6 +151,19 @@ pub enum RunError {
     Panicked,
 }
 
+impl RunError {
+    /// Returns whether the store or a port is held by something that will end.
+    fn is_temporary(&self) -> bool {
+        match self {
+            Self::Store(error) => matches!(error, StoreError::Locked { .. }),
+            Self::Listen { source, .. } | Self::ListenWeb { source, .. } => {
+                source.kind() == io::ErrorKind::AddrInUse
+            }
+            _ => false,
+        }
+    }
+}
+
 impl From<PeersError> for RunError {
     fn from(error: PeersError) -> Self {
         Self::Peers(Box::new(error))
@@ -201,13 +218,31 @@ pub async fn run_with(
     ready: impl FnOnce(Ready),
     stop: impl Future<Output = ()> + Send,
 ) -> Result<(), RunError> {
-    let mut daemon =
-        Daemon { context, notice: Arc::new(Mutex::new(notice)), ready: Some(ready), bound: Bound::default() };
+    let mut daemon = Daemon {
+        context,
+        notice: Arc::new(Mutex::new(notice)),
+        ready: Some(ready),
+        bound: Bound::default(),
+        opened: None,
+    };
     let mut stop = pin!(stop);
-    while daemon.serve_store(stop.as_mut()).await? == Ended::Reopen {
-        tracing::info!("the store is opened again, to erase what a peer has erased");
+    loop {
+        match daemon.serve_store(stop.as_mut()).await {
+            Ok(Ended::Stop) => return Ok(()),
+            Ok(Ended::Reopen) => {
+                tracing::info!("the store is opened again, to erase what a peer has erased");
+            }
+            // A call that was cut off may still hold the store or the port for a while.
+            Err(error) if daemon.opened.is_some() && error.is_temporary() => {
+                tracing::warn!(error = chain(&error), "the store cannot be opened again yet");
+                tokio::select! {
+                    () = stop.as_mut() => return Ok(()),
+                    () = tokio::time::sleep(REOPEN_INTERVAL) => {}
+                }
+            }
+            Err(error) => return Err(error),
+        }
     }
-    Ok(())
 }
 
 /// Why the store was closed.
@@ -233,6 +268,9 @@ struct Daemon<N, R> {
     /// Called when the daemon accepts calls for the first time.
     ready: Option<R>,
     bound: Bound,
+    /// With which settings the store was opened first, and how it was unlocked: nobody is asked for a passphrase again, and settings that
+    /// take effect at a restart do not take effect before.
+    opened: Option<(Config, OpenOptions)>,
 }
 
 impl<N, R> Daemon<N, R>
@@ -247,7 +285,15 @@ where
     ) -> Result<Ended, RunError> {
         let RunContext { settings, inherited_socket, supervisor, watchdog, drain, stop_now, allow_read_only } =
             &mut self.context;
-        let config = settings.borrow_and_update().clone();
+        let latest = settings.borrow_and_update().clone();
+        let (config, options) = match self.opened.clone() {
+            None => (latest, None),
+            Some((config, options)) => {
+                // Those that take effect at once do so again.
+                settings.mark_changed();
+                (config, Some(options))
+            }
+        };
         let (data_dir, runtime_dir) = (config.data_dir.clone(), config.runtime_dir.clone());
         let watch_enabled = config.watching.active;
         let export_schedule = config.export_schedule.clone();
@@ -260,10 +306,14 @@ where
         self.bound = Bound { address, web: web_address };
         let (notice, read_only) = (Arc::clone(&self.notice), *allow_read_only);
         let notice = move |event: &OpenEvent| (notice.lock().unwrap_or_else(PoisonError::into_inner))(event);
-        let opened = tokio::task::spawn_blocking(move || open(&config, read_only, address, notice))
-            .await
-            .map_err(|_| RunError::Panicked)?;
-        let (state, notices) = opened?;
+        let kept = config.clone();
+        let opening = tokio::task::spawn_blocking(move || {
+            open::open_with(&config, read_only, address, options, notice)
+        });
+        // Completing an erasure takes as long as rewriting the store.
+        let opened = with_heartbeat(supervisor, *watchdog, opening).await.map_err(|_| RunError::Panicked)?;
+        let (state, notices, options) = opened?;
+        self.opened = Some((kept, options));
         let transport = match inherited_socket {
             Some(socket) => {
                 let socket = socket.try_clone().map_err(|source| SocketError::Io {
@@ -331,9 +381,23 @@ where
             tracing::error!("stopping the search index panicked");
         }
         peers.stop();
-        drain_and_close(work, store.clone(), *drain, stop_now.clone()).await?;
+        let closing = drain_and_close(work, store.clone(), *drain, stop_now.clone());
+        with_heartbeat(supervisor, *watchdog, closing).await?;
         served?;
         Ok(ended)
+    }
+}
+
+/// Tells the service manager that the daemon is alive while `work` runs, during which the store cannot be asked.
+async fn with_heartbeat<T>(
+    supervisor: &Supervisor,
+    watchdog: Option<Duration>,
+    work: impl Future<Output = T>,
+) -> T {
+    let Some(limit) = watchdog else { return work.await };
+    tokio::select! {
+        done = work => done,
+        never = supervisor::heartbeat_loop(supervisor, limit, || future::ready(())) => never,
     }
 }
 

@@ -23,6 +23,9 @@ use crate::{
 const BATCH: usize = 400;
 const BATCH_BYTES: usize = 8 << 20;
 
+/// Origins that are kept free for the store's own series, so that it can go on after a restore.
+const OWN_ORIGINS: usize = 64;
+
 /// What became of the changes that were received.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Received {
@@ -179,7 +182,7 @@ impl Receiver<'_> {
     /// Adds an origin that is new to this store.
     fn begin(&mut self, series: Series) -> Result<(), SeriesError> {
         let (origin, found) = (series.origin(), self.origins.len() + 1);
-        if found > satchel_sync::limits::MAX_ORIGINS {
+        if found > satchel_sync::limits::MAX_ORIGINS - OWN_ORIGINS {
             let source = FrontierError::TooManyOrigins { found };
             return Err(SeriesError::Context { origin, source });
         }

@@ -27,6 +27,8 @@ use super::{
 
 /// How long a peer may take to read or send a message. After that it counts as gone.
 const STALL_TIMEOUT: Duration = Duration::from_mins(5);
+/// Series of which changes are refused before nothing more is read.
+const MAX_REFUSED: usize = 100;
 /// Messages that wait for a slow reader.
 const BUFFERED_MESSAGES: usize = 1;
 
@@ -85,7 +87,11 @@ impl SyncService for SyncHandler {
     ) -> Result<Response<Self::DownloadFileStream>, Status> {
         let state = self.admitted(&request)?;
         let sha256 = digest_from_wire(&request.into_inner().sha256)?;
-        let file = state.run_blocking(move |state| Ok(state.store.blob_open(sha256.as_bytes())?)).await?;
+        let open = move |state: &CallState| {
+            let erased = state.peers.is_erased_file(&sha256)?;
+            Ok(if erased { None } else { state.store.blob_open(sha256.as_bytes())? })
+        };
+        let file = state.run_blocking(open).await?;
         let file = file.ok_or_else(|| CallError::not_found(ResourceKind::Attachment, sha256.to_hex()))?;
         Ok(Response::new(download_file(&state, file)))
     }
@@ -159,6 +165,10 @@ fn watch_frontier(
             if sender.send(Ok(message)).await.is_err() {
                 return;
             }
+            if let Some(device) = state.device().filter(|device| state.peers.is_paused(device)) {
+                drop(sender.send(Err(CallError::PeerPaused { peer: device.name.clone() }.into())).await);
+                return;
+            }
             let changed = tokio::select! {
                 changed = frontiers.changed() => changed.is_ok(),
                 _ = stopping.wait_for(|stopping| *stopping) => false,
@@ -184,8 +194,9 @@ fn download(state: CallState, theirs: Frontier) -> Messages<v1::DownloadChangesR
         let header = state.header();
         let outcome = send_batches(&sync, &theirs, STALL_TIMEOUT, |changes| {
             let message = v1::DownloadChangesResponse { changes, header: Some(header.clone()) };
+            let paused = device.as_ref().is_some_and(|device| peers.is_paused(device));
             let sender = sender.clone();
-            async move { sender.send(Ok(message)).await.is_ok() }
+            async move { !paused && sender.send(Ok(message)).await.is_ok() }
         });
         match outcome {
             Ok(BatchesEnd::Done(sent)) => note_sent(&peers, device.as_ref(), sent),
@@ -210,15 +221,23 @@ async fn upload(
 ) -> Result<Response<v1::UploadChangesResponse>, Status> {
     let mut response = v1::UploadChangesResponse::default();
     let received = receive_all(state, &mut stream, &mut response).await;
-    // What has come is applied also if the stream broke.
-    let frontier = state
+    // What has come is applied also after an error. If the connection is lost, the next call does that.
+    let (frontier, blocked) = state
         .run_blocking(|state| {
-            if let Some(problem) = state.peers.apply()? {
-                tracing::warn!(problem, "not everything that a peer sent can take effect");
-            }
-            Ok(state.peers.sync().frontier()?)
+            let blocked = state.peers.apply()?;
+            Ok((state.peers.sync().frontier()?, blocked))
         })
         .await?;
+    if let Some(device) = state.device() {
+        let refused = response.refused.first();
+        let refused = refused.map(|refused| {
+            format!(
+                "change {} of the series {} was refused: {}",
+                refused.counter, refused.origin, refused.problem
+            )
+        });
+        state.peers.note_problem(device, refused.or(blocked));
+    }
     received?;
     response.frontier = Some(frontier_to_wire(&frontier));
     response.header = Some(state.header());
@@ -237,16 +256,26 @@ async fn receive_all(
         let Some(message) = next.map_err(|_| CallError::UploadStalled { seconds })?.transpose()? else {
             return Ok(());
         };
+        if let Some(device) = state.device().filter(|device| state.peers.is_paused(device)) {
+            return Err(CallError::PeerPaused { peer: device.name.clone() }.into());
+        }
         let changes = changes_from_wire(&message.changes)
             .map_err(|error| CallError::invalid_field("changes", format!("cannot be read: {error}")))?;
         let received = state.run_blocking(move |state| Ok(state.peers.receive(&changes)?)).await?;
         response.new_changes += signed(received.new + received.completed);
         response.repeated_changes += signed(received.repeated);
-        response.refused.extend(received.refused.into_iter().map(|refused| v1::RefusedChange {
-            origin: refused.origin.to_string(),
-            counter: signed(refused.counter.get()),
-            problem: refused.error.to_string(),
-        }));
+        for refused in received.refused {
+            let origin = refused.origin.to_string();
+            if !response.refused.iter().any(|known| known.origin == origin) {
+                let (counter, problem) = (signed(refused.counter.get()), refused.error.to_string());
+                response.refused.push(v1::RefusedChange { origin, counter, problem });
+            }
+        }
+        // A peer of which so much is refused sends nothing that is worth reading.
+        if response.refused.len() >= MAX_REFUSED {
+            response.refused.truncate(MAX_REFUSED);
+            return Ok(());
+        }
     }
 }
 

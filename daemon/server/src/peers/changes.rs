@@ -14,13 +14,26 @@ const ERASURE_RETRY: Duration = Duration::from_hours(1);
 const WORK_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Peers {
-    /// Makes sure that the store has a series, records what imports have brought, and returns which changes it has. Blocks.
+    /// Makes sure that the store has a series, lets what was received earlier take effect, records what imports have brought, and returns
+    /// which changes the store has. Blocks.
     ///
     /// # Errors
     /// When the store cannot be read or written.
     pub(crate) fn prepare(&self) -> Result<Frontier, PeersError> {
         self.0.sync.ensure_begun(&self.0.data_dir)?;
+        self.complete()?;
         self.refresh()
+    }
+
+    /// Lets changes take effect that were received before the program was stopped, or before the store was closed for an erasure. Blocks.
+    ///
+    /// # Errors
+    /// When the store cannot be read or written.
+    pub(super) fn complete(&self) -> Result<(), PeersError> {
+        if !self.0.store.opened_read_only() && self.0.sync.has_unapplied()? {
+            self.apply()?;
+        }
+        Ok(())
     }
 
     /// Records what imports have brought since the last call, and returns which changes the store has. Does nothing if it has no series.
@@ -87,14 +100,16 @@ impl Peers {
         if applied.erasures > 0 {
             self.0.erasing.send_replace(true);
         }
-        Ok(applied.blocked.first().map(|blocked| {
+        let blocked = applied.blocked.first().map(|blocked| {
             format!(
                 "change {} of the series {} cannot take effect: {}",
                 blocked.counter.get(),
                 blocked.origin,
                 blocked.reason
             )
-        }))
+        });
+        lock(&self.0.blocked).clone_from(&blocked);
+        Ok(blocked)
     }
 
     /// Completes when an erasure waits for the store to be closed, and neither an import nor an operation of `operations` is running.

@@ -3,6 +3,7 @@
 mod files;
 
 use std::{
+    collections::BTreeSet,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering},
@@ -11,6 +12,7 @@ use std::{
 };
 
 use satchel_devices::Credentials;
+use satchel_pam::hash::Sha256Digest;
 use satchel_proto::v1::{self, sync_service_client::SyncServiceClient};
 use satchel_sync::{Frontier, OriginId, SignedChange, limits::VERSION};
 use tokio::sync::{Notify, mpsc};
@@ -19,7 +21,7 @@ use tonic::transport::Channel;
 
 use super::{
     Peers, PeersError, lock,
-    status::{Contact, PeerState, PeerView, forks},
+    status::{Contact, PeerState, PeerView, differing},
 };
 use crate::{
     connect::{connect_peer, renew},
@@ -43,6 +45,8 @@ pub(super) struct Outgoing {
     exchanging: tokio::sync::Mutex<()>,
     pub(super) woken: Notify,
     removed: AtomicBool,
+    /// Files that could not be exchanged with the peer. They are not tried again in this run.
+    failed_files: Mutex<BTreeSet<Sha256Digest>>,
 }
 
 impl Outgoing {
@@ -53,6 +57,7 @@ impl Outgoing {
             exchanging: tokio::sync::Mutex::default(),
             woken: Notify::new(),
             removed: AtomicBool::new(false),
+            failed_files: Mutex::default(),
         }
     }
 
@@ -119,13 +124,15 @@ impl Outgoing {
 ///
 /// # Errors
 /// When no address answers, or the peer does not accept the certificate.
-pub(super) async fn connect(peers: &Peers, peer: &Outgoing) -> Result<Channel, PeersError> {
+pub(super) async fn connect(peers: &Peers, peer: &Arc<Outgoing>) -> Result<Channel, PeersError> {
     let credentials = peer.credentials();
     let channel = connect_peer(&credentials).await?;
     if credentials.renewal_due(peers.0.clock.now_micros())? {
         let renewed = renew(channel.clone(), &credentials).await?;
-        let (folder, saved) = (peers.folder(), renewed.clone());
-        blocking(move || Ok(saved.save(&folder)?)).await?;
+        let (folder, saved, current) = (peers.folder(), renewed.clone(), Arc::clone(peer));
+        // Otherwise a peer that is being removed would come back.
+        let save = move || if current.is_removed() { Ok(()) } else { Ok(saved.save(&folder)?) };
+        blocking(save).await?;
         peer.set_credentials(renewed);
     }
     Ok(channel)
@@ -137,12 +144,12 @@ pub(super) async fn connect(peers: &Peers, peer: &Outgoing) -> Result<Channel, P
 /// When the connection breaks, the peer refuses, or a store fails. What was received stays.
 pub(super) async fn exchange(
     peers: &Peers,
-    peer: &Outgoing,
+    peer: &Arc<Outgoing>,
     channel: &Channel,
 ) -> Result<Option<String>, PeersError> {
     let _alone = peer.exchanging.lock().await;
     lock(&peer.contact).state = PeerState::Syncing;
-    let mut exchange = Exchange { peers, peer, client: client(channel), problem: None };
+    let mut exchange = Exchange { peers, peer, client: client(channel), problem: None, moved: 0 };
     let outcome = exchange.run().await;
     outcome.map(|()| exchange.problem)
 }
@@ -156,16 +163,17 @@ pub(super) fn client(channel: &Channel) -> SyncServiceClient<Channel> {
 
 struct Exchange<'a> {
     peers: &'a Peers,
-    peer: &'a Outgoing,
+    peer: &'a Arc<Outgoing>,
     client: SyncServiceClient<Channel>,
     /// What could not take effect, or was refused.
     problem: Option<String>,
+    /// Changes that were new to one of the stores.
+    moved: u64,
 }
 
 impl Exchange<'_> {
     /// Fetches and sends until both stores have the same changes, or nothing more can be moved.
     async fn run(&mut self) -> Result<(), PeersError> {
-        let mut before = None;
         loop {
             let ours = self.prepare().await?;
             // Also tells the peer which changes this store has now.
@@ -180,40 +188,49 @@ impl Exchange<'_> {
             }
             let fetches = !theirs.lacked_by(&ours).ranges.is_empty();
             let sends = !ours.lacked_by(&theirs).ranges.is_empty();
-            let state = Some((ours, theirs));
-            if !(fetches || sends) || state == before {
-                self.check_end(state, own == origin, own)?;
+            let before = self.moved;
+            if fetches {
+                self.download(&ours).await?;
+            }
+            if sends {
+                self.upload(theirs.clone()).await?;
+            }
+            if self.moved == before {
+                self.check_end((&ours, &theirs), (own, own == origin))?;
                 return self.exchange_files().await;
             }
-            if let Some((ours, theirs)) = &state {
-                if fetches {
-                    self.download(ours).await?;
-                }
-                if sends {
-                    self.upload(theirs.clone()).await?;
-                }
-            }
-            before = state;
         }
     }
 
     /// Names what is left to exchange, if anything.
     fn check_end(
         &mut self,
-        state: Option<(Frontier, Frontier)>,
-        copied: bool,
-        own: OriginId,
+        (ours, theirs): (&Frontier, &Frontier),
+        (own, copied): (OriginId, bool),
     ) -> Result<(), PeersError> {
-        if copied {
+        let ahead = theirs.lacked_by(ours);
+        let mut continued = ahead.ranges.iter().map(|range| range.origin);
+        if copied
+            || continued.any(|origin| origin == own)
+            || ahead.forks.iter().any(|fork| fork.origin == own)
+        {
             return Err(PeersError::Copied { origin: own });
         }
-        let forks = state.map(|(ours, theirs)| forks(&ours, &theirs)).unwrap_or_default();
-        let told = forks.first().map(|origin| {
+        let told = differing(ours, theirs).first().map(|origin| {
             format!(
-                "this store and the peer have different histories of the series {origin}; it is not exchanged"
+                "this store and the peer have different histories of the series {origin}, or one refuses what the other has; it is not exchanged"
             )
         });
-        self.problem = self.problem.take().or(told);
+        let blocked = lock(&self.peers.0.blocked).clone();
+        self.problem = self.problem.take().or(told).or(blocked);
+        Ok(())
+    }
+
+    /// Checks that the peer was not removed meanwhile.
+    fn check_wanted(&self) -> Result<(), PeersError> {
+        if self.peer.is_removed() || self.peers.0.stopped.load(Ordering::Relaxed) {
+            return Err(PeersError::Stopping);
+        }
         Ok(())
     }
 
@@ -268,10 +285,12 @@ impl Exchange<'_> {
     }
 
     async fn receive(&mut self, changes: Vec<Vec<u8>>) -> Result<(), PeersError> {
+        self.check_wanted()?;
         let changes: Vec<SignedChange> = changes_from_wire(&changes)
             .map_err(|error| PeersError::Malformed(format!("a change that cannot be read: {error}")))?;
         let peers = self.peers.clone();
         let received = blocking(move || peers.receive(&changes)).await?;
+        self.moved += received.new + received.completed;
         lock(&self.peer.contact).received += received.new + received.completed;
         let refused = received.refused.first().map(|refused| {
             let (origin, counter) = (refused.origin, refused.counter.get());
@@ -284,16 +303,18 @@ impl Exchange<'_> {
     /// Sends what the peer lacks.
     async fn upload(&mut self, theirs: Frontier) -> Result<(), PeersError> {
         let (sender, receiver) = mpsc::channel(BUFFERED_MESSAGES);
-        let sync = self.peers.0.sync.clone();
+        self.check_wanted()?;
+        let (sync, peer) = (self.peers.0.sync.clone(), Arc::clone(self.peer));
         let reading = tokio::task::spawn_blocking(move || {
             send_batches(&sync, &theirs, STALL_TIMEOUT, |changes| {
-                let sender = sender.clone();
-                async move { sender.send(v1::UploadChangesRequest { changes }).await.is_ok() }
+                let (sender, removed) = (sender.clone(), peer.is_removed());
+                async move { !removed && sender.send(v1::UploadChangesRequest { changes }).await.is_ok() }
             })
         });
         let answer = self.client.upload_changes(ReceiverStream::new(receiver)).await;
         let sent = reading.await.map_err(|_| PeersError::Stopping)?;
-        let refused = answer?.into_inner().refused;
+        let v1::UploadChangesResponse { refused, new_changes, .. } = answer?.into_inner();
+        self.moved += u64::try_from(new_changes).unwrap_or_default();
         match sent? {
             BatchesEnd::Done(count) => lock(&self.peer.contact).sent += count,
             BatchesEnd::NotRead => return Err(PeersError::Stalled { seconds: STALL_TIMEOUT.as_secs() }),

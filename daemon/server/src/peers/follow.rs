@@ -24,6 +24,8 @@ const INTERVAL: Duration = Duration::from_mins(5);
 /// How long to wait after a failure before the next attempt; after each further failure, twice as long.
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 const LAST_RETRY: Duration = Duration::from_mins(1);
+/// The shortest time between two exchanges with a peer.
+const PAUSE: Duration = Duration::from_millis(5);
 /// How often the frontier is read while an import changes the store all the time.
 const IMPORT_PAUSE: Duration = Duration::from_millis(250);
 
@@ -35,6 +37,10 @@ impl Peers {
 
     /// Tells of new changes of this store as soon as they are there.
     async fn follow_store(&self, mut revisions: watch::Receiver<Revision>) {
+        let peers = self.clone();
+        if let Err(error) = blocking(move || peers.complete()).await {
+            tracing::error!(error = chain(&error), "changes that were received earlier cannot take effect");
+        }
         let mut ends = self.0.imports.observe_ends();
         loop {
             revisions.mark_unchanged();
@@ -114,11 +120,17 @@ async fn follow(peers: Peers, peer: Arc<Outgoing>) {
 }
 
 /// Exchanges changes with a peer, now and whenever one of the two stores has new ones. Ends only with an error.
-async fn stay_in_step(peers: &Peers, peer: &Outgoing, reached: &mut bool) -> Result<Infallible, PeersError> {
+async fn stay_in_step(
+    peers: &Peers,
+    peer: &Arc<Outgoing>,
+    reached: &mut bool,
+) -> Result<Infallible, PeersError> {
     let channel = connect(peers, peer).await?;
     let mut local = peers.watch_frontier();
     let mut remote = client(&channel).watch_frontier(v1::WatchFrontierRequest {}).await?.into_inner();
     loop {
+        // A peer that tells of something all the time must not keep this daemon busy.
+        sleep(PAUSE).await;
         local.mark_unchanged();
         let problem = exchange(peers, peer, &channel).await?;
         *reached = true;

@@ -113,9 +113,14 @@ fn lacking(one: &Frontier, other: &Frontier) -> u64 {
     one.lacked_by(other).ranges.into_iter().map(count).sum()
 }
 
-/// Returns the series of which two stores have different histories, as far as their frontiers tell.
-pub(super) fn forks(one: &Frontier, other: &Frontier) -> Vec<OriginId> {
-    one.lacked_by(other).forks.iter().map(|fork| fork.origin).collect()
+/// Returns the series of which two stores do not have the same changes.
+pub(super) fn differing(one: &Frontier, other: &Frontier) -> Vec<OriginId> {
+    let origins = |from: &Frontier, to: &Frontier| {
+        let difference = from.lacked_by(to);
+        let ahead = difference.ranges.iter().map(|range| range.origin).collect::<Vec<_>>();
+        ahead.into_iter().chain(difference.forks.iter().map(|fork| fork.origin)).collect::<Vec<_>>()
+    };
+    [origins(one, other), origins(other, one)].concat()
 }
 
 #[cfg(test)]
@@ -146,6 +151,12 @@ mod tests {
         assert!(view.in_step && view.behind == 0 && view.ahead == 0);
         let view = contact(Some(frontier(&[(1, 7), (3, 1)]))).view(&ours, true);
         assert_eq!((view.in_step, view.behind, view.ahead, view.state), (false, 3, 3, PeerState::Paused));
+        let theirs = frontier(&[(1, 7), (3, 1)]);
+        let mut origins: Vec<u128> =
+            differing(&ours, &theirs).iter().map(|origin| origin.as_uuid().as_u128()).collect();
+        origins.sort_unstable();
+        assert_eq!(origins, [1, 2, 3]);
+        assert_eq!(differing(&ours, &ours), []);
         let view = contact(None).view(&ours, false);
         assert_eq!((view.in_step, view.behind, view.state), (false, 0, PeerState::Waiting));
     }

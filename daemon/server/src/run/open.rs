@@ -15,7 +15,7 @@ use satchel_indexer::Indexer;
 use satchel_registry::{Plugins, PluginsOptions};
 use satchel_seal::Seal;
 use satchel_search::index::IndexLocation;
-use satchel_store::{OpenEvent, Store};
+use satchel_store::{OpenEvent, OpenOptions, Store};
 use satchel_watch::Watch;
 
 use super::RunError;
@@ -30,22 +30,42 @@ use crate::{
     peers::{Peers, PeersContext},
 };
 
-/// Opens all that the daemon serves, and returns it with notices for the user.
+/// Opens all that the daemon serves, for a test.
 ///
 /// # Errors
-/// As for [`run`].
+/// As for [`run`](super::run).
+#[cfg(test)]
 pub(crate) fn open(
     config: &Config,
     allow_read_only: bool,
     address: Option<SocketAddr>,
-    mut notice: impl FnMut(&OpenEvent),
+    notice: impl FnMut(&OpenEvent),
 ) -> Result<(ServerState, Vec<String>), RunError> {
+    let (state, notices, _) = open_with(config, allow_read_only, address, None, notice)?;
+    Ok((state, notices))
+}
+
+/// Opens all that the daemon serves, and returns it with notices for the user. The store is opened with `options` if it was open before, and
+/// else as the configuration says; the options are returned as well.
+///
+/// # Errors
+/// As for [`run`](super::run).
+pub(super) fn open_with(
+    config: &Config,
+    allow_read_only: bool,
+    address: Option<SocketAddr>,
+    options: Option<OpenOptions>,
+    mut notice: impl FnMut(&OpenEvent),
+) -> Result<(ServerState, Vec<String>, OpenOptions), RunError> {
     let data_dir = config.data_dir.clone();
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     clock::check(clock.now_micros())?;
     data_dir::prepare(&data_dir, config.allow_other_owner)?;
     let mut notices = Vec::new();
-    let options = vault::open_options(&config.data_dir, &config.unlock, config.cache_bytes)?;
+    let options = match options {
+        Some(options) => options,
+        None => vault::open_options(&config.data_dir, &config.unlock, config.cache_bytes)?,
+    };
     let seal = options.seal.clone();
     let mut opened = || {
         let mut report = |event: OpenEvent| {
@@ -66,9 +86,9 @@ pub(crate) fn open(
     let store = opened()?;
     let store = purge::complete(&data_dir, store, seal.as_ref(), &mut opened)?;
     vault::confirm(&data_dir);
-    let options =
+    let plugins_options =
         PluginsOptions { cache: config.code_cache.clone(), compiler: config.plugin_compiler.clone() };
-    let plugins = Arc::new(Plugins::open(&config.data_dir.join(data_dir::PLUGINS), options));
+    let plugins = Arc::new(Plugins::open(&config.data_dir.join(data_dir::PLUGINS), plugins_options));
     let limits = satchel_host::PluginLimits::default();
     let imports = Imports::new(
         store.clone(),
@@ -131,6 +151,7 @@ pub(crate) fn open(
             short_reads: ShortReads::new(),
         },
         notices,
+        options,
     ))
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Result, ensure};
 use satchel_proto::v1;
 
-use super::peer_daemon::{add, content, in_step, listed, pair, peers, start, start_new};
+use super::peer_daemon::{add, content, eventually, in_step, listed, pair, peers, start, start_new};
 
 fn copy(from: &Path, to: &Path) -> Result<()> {
     std::fs::create_dir_all(to)?;
@@ -108,5 +108,45 @@ async fn a_copied_store_gets_a_series_of_its_own() -> Result<()> {
     let id = add(&clone, "On the clone").await?;
     in_step(&[&desk, &laptop, &clone]).await?;
     ensure!(content(&desk, &id).await?.is_some());
+    Ok(())
+}
+
+/// Both were changed before they met: nothing of either is lost, and the person is told.
+#[tokio::test(flavor = "multi_thread")]
+async fn copies_that_were_both_changed_are_told_so() -> Result<()> {
+    let (desk, laptop) = (start_new().await?, start_new().await?);
+    pair((&laptop, "laptop"), (&desk, "desk")).await?;
+    add(&laptop, "Early").await?;
+    in_step(&[&desk, &laptop]).await?;
+    let pause = |paused| v1::UpdatePeerRequest {
+        peer: "desk".to_owned(),
+        paused: Some(paused),
+        ..v1::UpdatePeerRequest::default()
+    };
+    peers(&laptop).update_peer(pause(true)).await?;
+    let folder = laptop.stop().await?;
+    let image = tempfile::tempdir()?;
+    copy(folder.path(), image.path())?;
+    let laptop = start(folder).await?;
+    let mut ids = Vec::new();
+    for n in 0..3 {
+        ids.push(add(&laptop, &format!("On the laptop, {n}")).await?);
+    }
+    peers(&laptop).update_peer(pause(false)).await?;
+    in_step(&[&desk, &laptop]).await?;
+    laptop.stop().await?;
+
+    let image = start(image).await?;
+    let other = add(&image, "On the image").await?;
+    peers(&image).update_peer(pause(false)).await?;
+    eventually("the person is told", async || {
+        let known = listed(&image).await?;
+        Ok(known[0].last_error.contains("copy").then_some(()))
+    })
+    .await?;
+    ensure!(content(&image, &other).await?.is_some());
+    for id in &ids {
+        ensure!(content(&desk, id).await?.is_some(), "{id}");
+    }
     Ok(())
 }

@@ -2,9 +2,11 @@
 
 use anyhow::{Context as _, Result};
 use satchel_core::purge::{self, Target};
+use satchel_proto::v1::{self, sync_service_client::SyncServiceClient};
 use satchel_store::{OpenOptions, Store};
+use satchel_tests::test_daemon::TestDaemon;
 
-use super::peer_daemon::{add, content, eventually, in_step, pair, start, start_new};
+use super::peer_daemon::{add, content, eventually, in_step, pair, peers, start, start_new};
 
 /// Returns whether a file below a folder has this text.
 pub(super) fn has(folder: &std::path::Path, text: &str) -> Result<bool> {
@@ -24,6 +26,18 @@ pub(super) fn has(folder: &std::path::Path, text: &str) -> Result<bool> {
     Ok(false)
 }
 
+/// Erases a memory while the daemon is stopped, as `satchel memories purge` does.
+async fn erase(daemon: TestDaemon, memory: &str) -> Result<TestDaemon> {
+    let folder = daemon.stop().await?;
+    let dir = folder.path().join("data");
+    let store = Store::open(&dir, OpenOptions::default(), &mut |_| {})?;
+    let plan = purge::planned(&store, &Target::Memory(memory.to_owned()), 1_800_000_000_000_000)?;
+    purge::record_purge(&store, &plan.context("there is something to erase")?.record)?;
+    let mut open = || Store::open(&dir, OpenOptions::default(), &mut |_| {});
+    purge::complete(&dir, store, None, &mut open)?.close()?;
+    start(folder).await
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_erasure_leaves_the_disk_of_the_peer_while_its_daemon_runs() -> Result<()> {
     const SECRET: &str = "xylophone-4711";
@@ -31,16 +45,7 @@ async fn an_erasure_leaves_the_disk_of_the_peer_while_its_daemon_runs() -> Resul
     pair((&laptop, "laptop"), (&desk, "desk")).await?;
     let (erased, kept) = (add(&laptop, SECRET).await?, add(&laptop, "Stays").await?);
     in_step(&[&desk, &laptop]).await?;
-    let folder = laptop.stop().await?;
-    let dir = folder.path().join("data");
-    {
-        let store = Store::open(&dir, OpenOptions::default(), &mut |_| {})?;
-        let plan = purge::planned(&store, &Target::Memory(erased.clone()), 1_800_000_000_000_000)?;
-        purge::record_purge(&store, &plan.context("there is something to erase")?.record)?;
-        let mut open = || Store::open(&dir, OpenOptions::default(), &mut |_| {});
-        purge::complete(&dir, store, None, &mut open)?.close()?;
-    }
-    let laptop = start(folder).await?;
+    let laptop = erase(laptop, &erased).await?;
     eventually("the memory is gone", async || {
         // The daemon closes its store for a moment.
         let Ok(found) = content(&desk, &erased).await else { return Ok(None) };
@@ -56,4 +61,27 @@ async fn an_erasure_leaves_the_disk_of_the_peer_while_its_daemon_runs() -> Resul
     desk.stop().await?;
     laptop.stop().await?;
     Ok(())
+}
+
+/// Nothing is exchanged after the changes that follow an erasure: the peer has to let them take effect by itself.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_follows_an_erasure_takes_effect_after_it() -> Result<()> {
+    let (desk, laptop) = (start_new().await?, start_new().await?);
+    pair((&laptop, "laptop"), (&desk, "desk")).await?;
+    let erased = add(&laptop, "Goes").await?;
+    in_step(&[&desk, &laptop]).await?;
+    let pause = |paused| v1::UpdatePeerRequest {
+        peer: "desk".to_owned(),
+        paused: Some(paused),
+        ..v1::UpdatePeerRequest::default()
+    };
+    peers(&laptop).update_peer(pause(true)).await?;
+    let laptop = erase(laptop, &erased).await?;
+    // The erasure is in the series before the memory is.
+    let mut sync = SyncServiceClient::new(laptop.channel.clone());
+    sync.get_frontier(v1::GetFrontierRequest::default()).await?;
+    let later = add(&laptop, "Comes afterwards").await?;
+    peers(&laptop).update_peer(pause(false)).await?;
+    eventually("the later memory comes", async || Ok(content(&desk, &later).await.ok().flatten())).await?;
+    in_step(&[&desk, &laptop]).await
 }

@@ -9,11 +9,18 @@ use tokio_stream::wrappers::ReceiverStream;
 use super::{BUFFERED_MESSAGES, Exchange, STALL_TIMEOUT, blocking};
 use crate::{
     grpc::chunks::{ChunkReader, send_chunks},
-    peers::PeersError,
+    peers::{PeersError, lock},
 };
+
+/// Returns whether a file failed, and not the connection or the daemon.
+fn is_about_file(status: &tonic::Status) -> bool {
+    matches!(status.code(), tonic::Code::DataLoss | tonic::Code::Internal)
+}
 
 /// Files that the peer lacks, per page.
 const FILES: i32 = 1_000;
+/// Most pages that are read.
+const MAX_PAGES: u32 = 10_000;
 
 impl Exchange<'_> {
     /// Fetches the files of attachments that this store lacks, and sends those that the peer lacks.
@@ -21,10 +28,12 @@ impl Exchange<'_> {
         let peers = self.peers.clone();
         let missing = blocking(move || Ok(peers.0.sync.missing_files()?)).await?;
         for digest in missing {
-            self.download_file(digest).await?;
+            if !lock(&self.peer.failed_files).contains(&digest) {
+                self.download_file(digest).await?;
+            }
         }
         let mut page_token = String::new();
-        loop {
+        for _ in 0..MAX_PAGES {
             let request = v1::ListMissingFilesRequest { page_size: FILES, page_token };
             let answer = self.client.list_missing_files(request).await?.into_inner();
             for sha256 in answer.sha256 {
@@ -32,9 +41,16 @@ impl Exchange<'_> {
             }
             page_token = answer.next_page_token;
             if page_token.is_empty() {
-                return Ok(());
+                break;
             }
         }
+        Ok(())
+    }
+
+    /// Notes that a file cannot be exchanged. The others can.
+    fn note_failed_file(&mut self, digest: Sha256Digest, problem: &str) {
+        lock(&self.peer.failed_files).insert(digest);
+        self.problem = self.problem.take().or_else(|| Some(format!("the attachment {digest}: {problem}")));
     }
 
     /// Fetches a file, if the peer has it.
@@ -60,10 +76,16 @@ impl Exchange<'_> {
             Ok::<_, PeersError>(())
         };
         let (stored, received) = tokio::join!(storing, receiving);
-        received?;
+        match received {
+            Err(PeersError::Refused(status)) if is_about_file(&status) => {
+                self.note_failed_file(digest, status.message());
+                return Ok(());
+            }
+            received => received?,
+        }
         match stored {
             Err(PeersError::File(error @ FileError::Damaged(_))) => {
-                self.problem = self.problem.take().or(Some(error.to_string()));
+                self.note_failed_file(digest, &error.to_string());
                 Ok(())
             }
             // It has come from another peer meanwhile.
@@ -76,6 +98,10 @@ impl Exchange<'_> {
     async fn upload_file(&mut self, sha256: String) -> Result<(), PeersError> {
         let digest = Sha256Digest::parse(&format!("sha256:{sha256}"))
             .map_err(|_| PeersError::Malformed("a digest that is none".to_owned()))?;
+        self.check_wanted()?;
+        if lock(&self.peer.failed_files).contains(&digest) {
+            return Ok(());
+        }
         let store = self.peers.0.store.clone();
         let file = blocking(move || Ok(store.blob_open(digest.as_bytes()).map_err(SyncError::from)?)).await?;
         let Some(mut file) = file else { return Ok(()) };
@@ -97,8 +123,12 @@ impl Exchange<'_> {
         match answer {
             // Another peer has sent it meanwhile.
             Err(status) if status.code() == tonic::Code::InvalidArgument => return Ok(()),
+            Err(status) if is_about_file(&status) => self.note_failed_file(digest, status.message()),
             answer => drop(answer?),
         }
-        read.map(drop).map_err(PeersError::Read)
+        if let Err(error) = read {
+            self.note_failed_file(digest, &error.to_string());
+        }
+        Ok(())
     }
 }
