@@ -120,7 +120,7 @@ pub enum PeersError {
     Itself,
     /// Both stores continue the same series, and each has changes that the other one does not have.
     #[error(
-        "this store is a copy of the peer's (series {origin}), and both have changed since; restore one of them from a backup made with `satchel backup`"
+        "this store is a copy of the peer's (series {origin}), and both have changed since; export this one with `satchel export`, apply the export to a new data directory, and pair that one with the peer"
     )]
     Copied { origin: OriginId },
     /// Nothing came from the peer for too long.
