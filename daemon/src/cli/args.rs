@@ -295,8 +295,8 @@ pub enum Command {
     Sync(SyncArgs),
     /// List what was edited in several stores at the same time, with different results
     ///
-    /// Nothing is lost: every value is in the history of its memory. All stores show the same one, until an edit of the field settles the
-    /// conflict.
+    /// All stores show the same value until an edit of the field settles the conflict. Nothing is lost: the history of the memory on the
+    /// machine where a value was given has it.
     #[command(after_help = examples::peers::CONFLICTS)]
     Conflicts(Paging),
     /// Print a shell completion script
