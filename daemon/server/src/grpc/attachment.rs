@@ -84,7 +84,7 @@ fn open(
     if !listed {
         return Err(missing());
     }
-    let reader = state.store.blob_open(&digest)?.ok_or_else(missing)?;
+    let reader = state.store.blob_open(digest.as_bytes())?.ok_or_else(missing)?;
     let size = reader.length().map_err(CallError::internal)?;
     if offset > size {
         return Err(CallError::OffsetPastEnd { offset, size });
@@ -93,10 +93,10 @@ fn open(
     Ok((Arc::new(AttachmentBytes(Mutex::new(reader))), DownloadRange { offset, end, size }))
 }
 
-fn digest_from_wire(text: &str) -> Result<[u8; 32], CallError> {
-    let digest = Sha256Digest::parse(&format!("sha256:{text}"));
+/// Reads the digest of a file.
+pub(super) fn digest_from_wire(hex: &str) -> Result<Sha256Digest, CallError> {
     let problem = "must be 64 lower-case hex digits";
-    digest.map(|digest| *digest.as_bytes()).map_err(|_| CallError::invalid_field("sha256", problem))
+    Sha256Digest::parse(&format!("sha256:{hex}")).map_err(|_| CallError::invalid_field("sha256", problem))
 }
 
 /// The bytes of an attachment. The lock guards the position of the reader.

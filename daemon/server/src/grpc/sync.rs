@@ -2,7 +2,6 @@
 
 use std::{pin::Pin, time::Duration};
 
-use satchel_devices::Device;
 use satchel_pam::hash::Sha256Digest;
 use satchel_proto::{
     integers::signed,
@@ -17,6 +16,7 @@ use tracing::Instrument as _;
 
 use super::{
     ServerState,
+    attachment::digest_from_wire,
     call_state::CallState,
     change_batches::{BatchesEnd, send_batches},
     chunks::{ChunkReader, send_chunks},
@@ -117,12 +117,16 @@ impl SyncHandler {
     /// Returns the state for a call of a peer that is not paused.
     fn admitted<T>(&self, request: &Request<T>) -> Result<CallState, Status> {
         let state = CallState::of(&self.0, request)?;
-        match state.device() {
-            Some(device) if state.peers.is_paused(device) => {
-                Err(CallError::PeerPaused { peer: device.name.clone() }.into())
-            }
-            _ => Ok(state),
-        }
+        check_not_paused(&state)?;
+        Ok(state)
+    }
+}
+
+/// Checks that the owner has not paused the exchange with the caller.
+fn check_not_paused(state: &CallState) -> Result<(), CallError> {
+    match state.device().filter(|device| state.peers.is_paused(device)) {
+        Some(device) => Err(CallError::PeerPaused { peer: device.name.clone() }),
+        None => Ok(()),
     }
 }
 
@@ -165,8 +169,8 @@ fn watch_frontier(
             if sender.send(Ok(message)).await.is_err() {
                 return;
             }
-            if let Some(device) = state.device().filter(|device| state.peers.is_paused(device)) {
-                drop(sender.send(Err(CallError::PeerPaused { peer: device.name.clone() }.into())).await);
+            if let Err(error) = check_not_paused(&state) {
+                drop(sender.send(Err(error.into())).await);
                 return;
             }
             let changed = tokio::select! {
@@ -188,30 +192,23 @@ fn watch_frontier(
 fn download(state: CallState, theirs: Frontier) -> Messages<v1::DownloadChangesResponse> {
     let (sender, receiver) = mpsc::channel(BUFFERED_MESSAGES);
     let span = tracing::Span::current();
-    let (sync, peers, device) = (state.peers.sync().clone(), state.peers.clone(), state.device().cloned());
     tokio::task::spawn_blocking(move || {
         let _entered = span.enter();
         let header = state.header();
-        let outcome = send_batches(&sync, &theirs, STALL_TIMEOUT, |changes| {
+        let outcome = send_batches(state.peers.sync(), &theirs, STALL_TIMEOUT, |changes| {
             let message = v1::DownloadChangesResponse { changes, header: Some(header.clone()) };
-            let paused = device.as_ref().is_some_and(|device| peers.is_paused(device));
+            let paused = check_not_paused(&state).is_err();
             let sender = sender.clone();
             async move { !paused && sender.send(Ok(message)).await.is_ok() }
         });
         match outcome {
-            Ok(BatchesEnd::Done(sent)) => note_sent(&peers, device.as_ref(), sent),
+            Ok(BatchesEnd::Done(sent)) => note(&state, None, 0, sent),
             // The reader does not take the error either.
             Ok(BatchesEnd::NotRead) => {}
             Err(error) => drop(sender.blocking_send(Err(CallError::from(error).into()))),
         }
     });
     Box::pin(ReceiverStream::new(receiver))
-}
-
-fn note_sent(peers: &crate::peers::Peers, device: Option<&Device>, sent: u64) {
-    if let Some(device) = device {
-        peers.note_contact(device, None, 0, sent);
-    }
 }
 
 /// Stores changes as they come, and lets them take effect at the end.
@@ -256,9 +253,7 @@ async fn receive_all(
         let Some(message) = next.map_err(|_| CallError::UploadStalled { seconds })?.transpose()? else {
             return Ok(());
         };
-        if let Some(device) = state.device().filter(|device| state.peers.is_paused(device)) {
-            return Err(CallError::PeerPaused { peer: device.name.clone() }.into());
-        }
+        check_not_paused(state)?;
         let changes = changes_from_wire(&message.changes)
             .map_err(|error| CallError::invalid_field("changes", format!("cannot be read: {error}")))?;
         let received = state.run_blocking(move |state| Ok(state.peers.receive(&changes)?)).await?;
@@ -284,24 +279,10 @@ fn list_missing_files(
     mut request: v1::ListMissingFilesRequest,
 ) -> Result<v1::ListMissingFilesResponse, CallError> {
     let page = page_request!(state, "ListMissingFiles", request)?;
-    let all: Vec<v1::DownloadFileRequest> = state
-        .peers
-        .sync()
-        .missing_files()?
-        .into_iter()
-        .map(|digest| v1::DownloadFileRequest { sha256: digest.to_hex() })
-        .collect();
-    let (files, next_page_token) = state.fill_from(&page, &all, Ok)?;
-    Ok(v1::ListMissingFilesResponse {
-        sha256: files.into_iter().map(|file| file.sha256).collect(),
-        next_page_token,
-        header: Some(state.header()),
-    })
-}
-
-fn digest_from_wire(hex: &str) -> Result<Sha256Digest, CallError> {
-    let digest = Sha256Digest::parse(&format!("sha256:{hex}"));
-    digest.map_err(|_| CallError::invalid_field("sha256", "must be 64 lower-case hex digits"))
+    let missing = state.peers.sync().missing_files()?;
+    let all: Vec<String> = missing.iter().map(Sha256Digest::to_hex).collect();
+    let (sha256, next_page_token) = state.fill_from(&page, &all, Ok)?;
+    Ok(v1::ListMissingFilesResponse { sha256, next_page_token, header: Some(state.header()) })
 }
 
 /// Streams a file to a peer.

@@ -5,7 +5,7 @@ use satchel_proto::v1::{self, import_service_client::ImportServiceClient};
 use satchel_tests::{operation, test_daemon::chatgpt_export};
 
 use super::peer_daemon::{
-    add, content, eventually, in_step, listed, memories, pair, peers, rewrite, start, start_new,
+    add, content, eventually, in_step, listed, memories, pair, pause, peers, rewrite, start, start_new,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -87,19 +87,14 @@ async fn concurrent_edits_are_a_conflict_until_an_edit_settles_it() -> Result<()
     pair((&laptop, "laptop"), (&desk, "desk")).await?;
     let id = add(&desk, "Has a cat").await?;
     eventually("the memory comes", async || content(&laptop, &id).await).await?;
-    let pause = |paused| v1::UpdatePeerRequest {
-        peer: "desk".to_owned(),
-        paused: Some(paused),
-        ..Default::default()
-    };
-    peers(&laptop).update_peer(pause(true)).await?;
+    pause(&laptop, "desk", true).await?;
     rewrite(&desk, &id, "Has two cats").await?;
     rewrite(&laptop, &id, "Has a cat and a dog").await?;
     ensure!(
         content(&desk, &id).await?.as_deref() == Some("Has two cats"),
         "nothing comes while it is paused"
     );
-    peers(&laptop).update_peer(pause(false)).await?;
+    pause(&laptop, "desk", false).await?;
     in_step(&[&desk, &laptop]).await?;
     let (one, other) = (content(&desk, &id).await?, content(&laptop, &id).await?);
     ensure!(one == other, "{one:?} {other:?}");

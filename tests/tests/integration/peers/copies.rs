@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Result, ensure};
 use satchel_proto::v1;
 
-use super::peer_daemon::{add, content, eventually, in_step, listed, pair, peers, start, start_new};
+use super::peer_daemon::{add, content, eventually, in_step, listed, pair, pause, peers, start, start_new};
 
 fn copy(from: &Path, to: &Path) -> Result<()> {
     std::fs::create_dir_all(to)?;
@@ -118,12 +118,7 @@ async fn copies_that_were_both_changed_are_told_so() -> Result<()> {
     pair((&laptop, "laptop"), (&desk, "desk")).await?;
     add(&laptop, "Early").await?;
     in_step(&[&desk, &laptop]).await?;
-    let pause = |paused| v1::UpdatePeerRequest {
-        peer: "desk".to_owned(),
-        paused: Some(paused),
-        ..v1::UpdatePeerRequest::default()
-    };
-    peers(&laptop).update_peer(pause(true)).await?;
+    pause(&laptop, "desk", true).await?;
     let folder = laptop.stop().await?;
     let image = tempfile::tempdir()?;
     copy(folder.path(), image.path())?;
@@ -132,13 +127,13 @@ async fn copies_that_were_both_changed_are_told_so() -> Result<()> {
     for n in 0..3 {
         ids.push(add(&laptop, &format!("On the laptop, {n}")).await?);
     }
-    peers(&laptop).update_peer(pause(false)).await?;
+    pause(&laptop, "desk", false).await?;
     in_step(&[&desk, &laptop]).await?;
     laptop.stop().await?;
 
     let image = start(image).await?;
     let other = add(&image, "On the image").await?;
-    peers(&image).update_peer(pause(false)).await?;
+    pause(&image, "desk", false).await?;
     eventually("the person is told", async || {
         let known = listed(&image).await?;
         Ok(known[0].last_error.contains("copy").then_some(()))

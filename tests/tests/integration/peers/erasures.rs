@@ -6,7 +6,7 @@ use satchel_proto::v1::{self, sync_service_client::SyncServiceClient};
 use satchel_store::{OpenOptions, Store};
 use satchel_tests::test_daemon::TestDaemon;
 
-use super::peer_daemon::{add, content, eventually, in_step, pair, peers, start, start_new};
+use super::peer_daemon::{add, content, eventually, in_step, pair, pause, start, start_new};
 
 /// Returns whether a file below a folder has this text.
 pub(super) fn has(folder: &std::path::Path, text: &str) -> Result<bool> {
@@ -70,18 +70,13 @@ async fn what_follows_an_erasure_takes_effect_after_it() -> Result<()> {
     pair((&laptop, "laptop"), (&desk, "desk")).await?;
     let erased = add(&laptop, "Goes").await?;
     in_step(&[&desk, &laptop]).await?;
-    let pause = |paused| v1::UpdatePeerRequest {
-        peer: "desk".to_owned(),
-        paused: Some(paused),
-        ..v1::UpdatePeerRequest::default()
-    };
-    peers(&laptop).update_peer(pause(true)).await?;
+    pause(&laptop, "desk", true).await?;
     let laptop = erase(laptop, &erased).await?;
     // The erasure is in the series before the memory is.
     let mut sync = SyncServiceClient::new(laptop.channel.clone());
     sync.get_frontier(v1::GetFrontierRequest::default()).await?;
     let later = add(&laptop, "Comes afterwards").await?;
-    peers(&laptop).update_peer(pause(false)).await?;
+    pause(&laptop, "desk", false).await?;
     eventually("the later memory comes", async || Ok(content(&desk, &later).await.ok().flatten())).await?;
     in_step(&[&desk, &laptop]).await
 }

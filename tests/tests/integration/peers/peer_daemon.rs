@@ -53,6 +53,14 @@ pub(crate) async fn pair(from: (&TestDaemon, &str), to: (&TestDaemon, &str)) -> 
     Ok(())
 }
 
+/// Pauses or resumes the exchange of a daemon with a peer.
+pub(crate) async fn pause(daemon: &TestDaemon, peer: &str, paused: bool) -> Result<()> {
+    let (peer, paused) = (peer.to_owned(), Some(paused));
+    let request = v1::UpdatePeerRequest { peer, paused, ..v1::UpdatePeerRequest::default() };
+    peers(daemon).update_peer(request).await?;
+    Ok(())
+}
+
 /// Returns the peers of a daemon.
 pub(crate) async fn listed(daemon: &TestDaemon) -> Result<Vec<v1::Peer>> {
     Ok(peers(daemon).list_peers(v1::ListPeersRequest::default()).await?.into_inner().peers)
