@@ -34,6 +34,8 @@ const EXAMPLE_IMPORTER: &str = "example-notes";
 const EXAMPLE_AUTHOR: &str = "z6MkhaXgBZDvotDkL5257faiztiGiC2QtKLGpbnnEGta2doK";
 /// Where the pages let the daemon listen, and where devices find it.
 const EXAMPLE_LISTEN: &str = "--listen 0.0.0.0:7443";
+/// Where a page writes files that are carried to another machine.
+const EXAMPLE_STICK: &str = "/media/stick";
 const EXAMPLE_ADDRESS: &str = "192.168.1.7:7443";
 const SSH_KEY: &str =
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGs79rhHKgxX1GbmIHBB0fCVKzgn5Y/yISQVcQ4l+NSh noor@example.org\n";
@@ -197,7 +199,11 @@ impl Reader {
             .any(|begin| line.starts_with(begin))
         {
             let command = command.replace("CODE", &self.code).replace(EXAMPLE_ADDRESS, &self.address);
-            self.run(&format!("{command} --data-dir other-machine"), None);
+            let command = command.replace(EXAMPLE_STICK, self.home.path().to_str().unwrap());
+            // A file of changes is carried to the machine of the daemon.
+            let machine =
+                if line.starts_with("satchel sync import") { "" } else { " --data-dir other-machine" };
+            self.run(&format!("{command}{machine}"), None);
         } else if line.starts_with("satchel --server") || line.starts_with("satchel apply") {
             self.run(&format!("{command} --data-dir other-machine"), None);
         } else {

@@ -180,6 +180,54 @@ fn daemons_that_are_killed_lose_nothing() {
     desk.stop();
 }
 
+/// Two machines that can no longer reach each other. Importing a file may be interrupted at any time, and repeated.
+#[test]
+fn changes_travel_on_a_stick_also_if_reading_them_is_killed() {
+    let desk = Listening::start();
+    let laptop = TestHome::new();
+    add_peer(&laptop, "laptop", &desk);
+    let stick = laptop.path().join("for-laptop.age");
+    let stick = stick.to_str().unwrap();
+    let refused = fails(&desk.home, &["sync", "export", stick, "--for", "laptop"]);
+    assert!(refused.contains("satchel sync"), "{refused}");
+    ok(&laptop, &["sync"]);
+    ok(&desk.home, &["import", &demo("chatgpt-export")]);
+    ok(&desk.home, &["import", &demo("claude-export")]);
+    let written = json(&desk.home, &["sync", "export", stick, "--for", "laptop"]);
+    assert!(written["changes"].as_u64().unwrap() > 3 && written["files"] == 2, "{written}");
+    let refused = fails(&desk.home, &["sync", "export", stick, "--for", "laptop"]);
+    assert!(refused.contains("exists"), "{refused}");
+    for delay in [0, 10, 30, 60, 100] {
+        let mut reading = laptop.command(&["sync", "import", stick]).spawn().unwrap();
+        thread::sleep(Duration::from_millis(delay));
+        // It may have ended by itself.
+        drop(reading.kill());
+        reading.wait().unwrap();
+    }
+    let read = json(&laptop, &["sync", "import", stick]);
+    assert_eq!((&read["peer"], &read["problem"]), (&"desk".into(), &serde_json::Value::Null), "{read}");
+    assert_eq!(digest(&laptop), digest(&desk.home));
+    let checked = laptop.run(&["doctor"]);
+    assert_eq!(code(&checked), Some(0), "{}", String::from_utf8_lossy(&checked.stdout));
+
+    let note = add(&laptop, "Written on the train");
+    let back = laptop.path().join("for-desk.age");
+    let back = back.to_str().unwrap();
+    let printed = ok(&laptop, &["sync", "export", back, "--for", "desk"]);
+    assert!(printed.contains("1 change") && printed.contains("0 attachments"), "{printed}");
+    let printed = ok(&desk.home, &["sync", "import", back]);
+    assert!(printed.contains("1 new change") && printed.contains("laptop"), "{printed}");
+    assert!(memories(&desk.home).contains(&note));
+    let refused = fails(&laptop, &["sync", "import", back]);
+    assert!(
+        refused.contains("for-desk.age") && refused.contains("not encrypted for this store"),
+        "{refused}"
+    );
+    let refused = fails(&laptop, &["sync", "import", &demo("chatgpt-export/user.json")]);
+    assert!(refused.contains("user.json") && refused.contains("no file of changes"), "{refused}");
+    desk.stop();
+}
+
 #[test]
 fn the_keys_of_peers_are_readable_by_their_owner_only() {
     use std::os::unix::fs::PermissionsExt as _;

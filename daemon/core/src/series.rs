@@ -1,6 +1,6 @@
 //! The store's own series of signed changes, and those of other stores, as the ledger keeps them.
 //!
-//! Edits and undos append to the own series in the commit in which they take effect. What the changes contain is in section 7 of
+//! Edits and undos append to the own series in the commit in which they take effect. What the changes contain is in section 8 of
 //! `daemon/sync/FORMAT.md`; how they are exchanged and take effect in other stores is in [`crate::sync`].
 
 pub(crate) mod counters;

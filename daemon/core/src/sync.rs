@@ -24,6 +24,7 @@
 //! The daemon exchanges changes with its peers through this module (`satchel-server`, `peers`).
 
 mod apply;
+mod change_file;
 mod digest;
 mod files;
 mod outgoing;
@@ -42,6 +43,7 @@ use satchel_sync::{
 use self::series_key::SeriesIdentity;
 pub use self::{
     apply::{Applied, Blocked},
+    change_file::{ChangeFileFailure, NewChangeFile, WrittenChangeFile},
     digest::StateDigest,
     files::FileError,
     receive::{Received, Refused},

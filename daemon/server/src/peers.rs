@@ -4,7 +4,9 @@
 //! other one lacks (`follow`, `exchange`). The other daemon answers in `grpc::sync`. What is received is checked, stored and applied by
 //! [`satchel_core::sync`].
 
+mod change_files;
 mod changes;
+mod contacts;
 mod exchange;
 mod follow;
 mod status;
@@ -34,8 +36,16 @@ use satchel_sync::{Frontier, OriginId};
 use tokio::sync::watch;
 use uuid::Uuid;
 
-pub use self::status::{Direction, PeerState, PeerView};
+pub use self::{
+    change_files::ChangeFileRefusal,
+    status::{Direction, PeerState, PeerView},
+};
+pub(crate) use self::{
+    change_files::{ImportedChanges, STALL_TIMEOUT},
+    status::PeerIdentity,
+};
 use self::{
+    contacts::ContactsFile,
     exchange::Outgoing,
     status::Contact,
     stored::{PausedPeers, StoredError},
@@ -73,6 +83,7 @@ struct Shared {
     /// What is known of those that connect to this one, by the id of their device.
     incoming: Mutex<BTreeMap<String, Contact>>,
     paused: PausedPeers,
+    contacts: ContactsFile,
     /// What could not take effect when changes were applied last, in words.
     blocked: Mutex<Option<String>>,
     /// Whether an erasure waits for the store to be closed.
@@ -126,6 +137,17 @@ pub enum PeersError {
     /// Nothing came from the peer for too long.
     #[error("the peer sent nothing for {seconds} s")]
     Stalled { seconds: u64 },
+    /// A file of changes is not taken.
+    #[error(transparent)]
+    ChangeFile(Box<ChangeFileRefusal>),
+    /// The owner has paused the exchange with the peer.
+    #[error("the exchange with {0:?} is paused")]
+    Paused(String),
+    /// The peer has not told to which key files for it are encrypted.
+    #[error(
+        "the key of {0:?} is not known yet, so no file can be encrypted for it; exchange changes with it once over the network"
+    )]
+    KeyUnknown(String),
     /// There is no such peer.
     #[error("there is no peer {0:?}")]
     NotFound(String),
@@ -161,10 +183,14 @@ impl Peers {
         if !store.opened_read_only() && store.health() == Health::Good {
             sync.resume(&data_dir)?;
         }
+        let (contacts, mut known) = ContactsFile::load(&folder);
         let (mut outgoing, mut unusable) = (BTreeMap::new(), BTreeMap::new());
         for name in Credentials::list(&folder)? {
             match Credentials::load(&folder, &name) {
-                Ok(credentials) => drop(outgoing.insert(name, Arc::new(Outgoing::new(credentials)))),
+                Ok(credentials) => {
+                    let contact = known.remove(&name).unwrap_or_default();
+                    outgoing.insert(name, Arc::new(Outgoing::new(credentials, contact)));
+                }
                 Err(error) => {
                     let error = chain(&error);
                     tracing::error!(peer = name, error, "a peer cannot be used");
@@ -193,7 +219,8 @@ impl Peers {
             recorded: Mutex::default(),
             outgoing: Mutex::new(outgoing),
             added: watch::Sender::new(0),
-            incoming: Mutex::default(),
+            incoming: Mutex::new(known),
+            contacts,
             paused: PausedPeers::load(&folder)?,
             blocked: Mutex::default(),
             erasing: watch::Sender::new(erasure_failed),
@@ -239,6 +266,27 @@ impl Peers {
         contact.state = PeerState::Ok;
         contact.received += received;
         contact.sent += sent;
+    }
+
+    /// Notes what an incoming peer says about itself. Blocks.
+    pub(crate) fn note_identity(&self, device: &Device, identity: PeerIdentity) {
+        lock(&self.0.incoming).entry(device.id.to_string()).or_default().identified(identity);
+        self.save_contacts(false);
+    }
+
+    /// Writes down what is known of the peers: at once if `now` is set or another peer is there, otherwise from time to time. Blocks.
+    pub(crate) fn save_contacts(&self, now: bool) {
+        let outgoing: Vec<Arc<Outgoing>> = lock(&self.0.outgoing).values().cloned().collect();
+        let mut contacts: BTreeMap<String, Contact> =
+            outgoing.iter().map(|peer| (peer.name(), peer.contact())).collect();
+        let registry = self.0.devices.registry();
+        let incoming = lock(&self.0.incoming).clone();
+        contacts.extend(
+            incoming.into_iter().filter(|(id, _)| registry.find(id).is_ok_and(|device| !device.revoked())),
+        );
+        if let Err(error) = self.0.contacts.save(&contacts, now) {
+            tracing::warn!(error = chain(&error), "what is known of peers cannot be stored");
+        }
     }
 
     /// Notes what an incoming peer sent and could not be stored or take effect.
@@ -328,7 +376,8 @@ impl Peers {
         credentials.save(&self.folder())?;
         let name = credentials.name.clone();
         self.0.paused.set(&name, false)?;
-        let earlier = lock(&self.0.outgoing).insert(name, Arc::new(Outgoing::new(credentials)));
+        let new = Arc::new(Outgoing::new(credentials, Contact::default()));
+        let earlier = lock(&self.0.outgoing).insert(name, new);
         if let Some(earlier) = earlier {
             earlier.remove();
         }
@@ -356,6 +405,7 @@ impl Peers {
                 lock(&self.0.incoming).remove(&peer.device_id);
             }
         }
+        self.save_contacts(true);
         Ok(self.0.paused.set(peer.key(), false)?)
     }
 

@@ -371,11 +371,13 @@ where
         let work = (watch.clone(), imports.clone(), operations.clone());
         devices.flush();
         // A search in a call that is still open keeps its snapshot.
+        let peers_to_save = peers.clone();
         let stop_followers = move || {
             if let Some(embedder) = &embedder {
                 embedder.stop();
             }
             indexer.stop();
+            peers_to_save.save_contacts(true);
         };
         if tokio::task::spawn_blocking(stop_followers).await.is_err() {
             tracing::error!("stopping the search index panicked");

@@ -15,7 +15,7 @@ use satchel_proto::{
     integers::{signed, unsigned},
     v1::{
         self, attachment_service_client::AttachmentServiceClient, export_service_client::ExportServiceClient,
-        upload_service_client::UploadServiceClient,
+        peer_service_client::PeerServiceClient, upload_service_client::UploadServiceClient,
     },
 };
 use sha2::{Digest as _, Sha256};
@@ -155,6 +155,33 @@ pub async fn download_attachment(
             Err(error) => return Err(error),
         }
     }
+}
+
+/// Fetches a file of changes for a peer into the new file `output`, which exists only when it is complete. It is written anew after a
+/// broken connection only if the caller tries again.
+///
+/// # Errors
+/// As [`download_export`].
+pub async fn download_change_file(
+    channel: &Channel,
+    request: v1::DownloadChangeFileRequest,
+    output: &Path,
+    progress: &mut Progress<'_>,
+) -> Result<v1::ChangeFileSummary, TransferError> {
+    let mut download = Download::begin(output)?;
+    let mut client = PeerServiceClient::new(channel.clone());
+    let mut answers = client.download_change_file(request).await?.into_inner();
+    while let Some(answer) = answers.message().await? {
+        if let Some(summary) = answer.summary {
+            download.total = unsigned(summary.size_bytes);
+            download.finish(output)?;
+            return Ok(summary);
+        }
+        // How long the file will be is not known.
+        let total = unsigned(answer.chunk.as_ref().map_or(0, |chunk| chunk.offset)) + CHUNK_BYTES as u64;
+        download.append(answer.chunk, signed(total), progress)?;
+    }
+    Err(TransferError::Damaged)
 }
 
 /// The repetitions of a broken call.

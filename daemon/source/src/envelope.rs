@@ -258,10 +258,10 @@ impl DecryptionKeys {
     }
 
     /// Opens an encrypted file. Its content can be read from any position, and is decrypted while it is read.
-    pub(crate) fn open<R: Read + Seek>(
-        &self,
-        mut file: R,
-    ) -> Result<stream::StreamReader<R>, EnvelopeOpenError> {
+    ///
+    /// # Errors
+    /// None of the keys fits, the file is damaged, or it cannot be read.
+    pub fn open<R: Read + Seek>(&self, mut file: R) -> Result<stream::StreamReader<R>, EnvelopeOpenError> {
         if !header_ends(&mut file).map_err(EnvelopeOpenError::Read)? {
             return Err(EnvelopeOpenError::Damaged);
         }

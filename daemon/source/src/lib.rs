@@ -36,7 +36,7 @@ pub use fault::{ReadFault, UnreadFile, UnreadKind};
 pub use files::{FileEntry, FileSet};
 pub use heartbeat::Heartbeat;
 pub use nested::OpenedArchives;
-pub use read_at::ReadAt;
+pub use read_at::{ReadAt, ReadAtCursor};
 pub use sniff::{HEAD_BYTES, SniffedContent};
 pub use source::Source;
 pub use source_text::SourceText;

@@ -1,5 +1,6 @@
 //! `peers …`: the daemons with which this one exchanges changes.
 
+mod change_files;
 mod conflicts;
 mod sync;
 
@@ -209,12 +210,13 @@ fn properties(peer: &Peer, calendar: &Calendar) -> Properties {
     properties.add("to send", &peer.behind.to_string());
     properties.add("to fetch", &peer.ahead.to_string());
     let contact = calendar.minute(peer.last_contact_at.as_ref());
-    let never = "never since the daemon started";
+    let never = "never";
     properties.add("last contact", if contact.is_empty() { never } else { &contact });
     properties.add("received", &format!("{} changes", peer.received_changes));
     properties.add("sent", &format!("{} changes", peer.sent_changes));
     properties.add("fingerprint", &peer.fingerprint);
     properties.add("device", &peer.device_id);
+    properties.add("series", &peer.origin);
     properties.add_painted("problem", &peer.last_error, Paint::Bad);
     properties
 }

@@ -4,7 +4,7 @@ mod folder;
 
 use std::path::{Path, PathBuf};
 
-use satchel_proto::v1::DownloadAttachmentRequest;
+use satchel_proto::v1::{ChangeFileSummary, DownloadAttachmentRequest, DownloadChangeFileRequest};
 use satchel_server::transfer::{self, TransferError};
 use tempfile::NamedTempFile;
 
@@ -61,6 +61,28 @@ pub(super) async fn fetch_attachment(
     let fetched = transfer::download_attachment(client.channel(), request, output, &mut progress).await;
     shown.finish();
     fetched.map_err(failed("write", output))
+}
+
+/// Fetches a file of changes for a peer into the new file `output`.
+///
+/// # Errors
+/// As [`fetch_export`], and with [`CliError::Cancelled`] if Ctrl-C is pressed.
+pub(super) async fn fetch_change_file(
+    out: &mut Output,
+    client: &DaemonClient,
+    request: DownloadChangeFileRequest,
+    output: &Path,
+) -> Result<ChangeFileSummary, CliError> {
+    let mut shown = ByteProgress::new(out, "writing");
+    let mut progress = |done: u64, total: u64| shown.update(out, done, total);
+    let fetched = tokio::select! {
+        fetched = transfer::download_change_file(client.channel(), request, output, &mut progress) => {
+            fetched.map_err(failed("write", output))
+        }
+        _ = tokio::signal::ctrl_c() => Err(CliError::Cancelled),
+    };
+    shown.finish();
+    fetched
 }
 
 /// Writes a ZIP of the folder into the system's temporary folder. It is removed when the result is dropped.

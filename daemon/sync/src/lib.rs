@@ -13,6 +13,7 @@
 pub mod author;
 pub mod batch;
 pub mod change;
+pub mod change_file;
 pub mod clock;
 mod cursor;
 #[cfg(test)]

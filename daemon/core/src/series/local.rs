@@ -30,7 +30,8 @@ impl SeriesKey {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(key);
     }
 
-    fn get(&self) -> Option<SigningKey> {
+    /// Returns the key, if it is known.
+    pub(crate) fn get(&self) -> Option<SigningKey> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

@@ -1,5 +1,7 @@
 //! `PeerService`: manages the daemons with which this one exchanges changes.
 
+mod change_files;
+
 use satchel_devices::PairingSecret;
 use satchel_proto::{
     integers::signed,
@@ -31,7 +33,18 @@ service!(PeerService for PeerHandler {
     remove_peer: RemovePeerRequest => RemovePeerResponse = remove;
     get_sync_status: GetSyncStatusRequest => GetSyncStatusResponse = sync_status;
     list_conflicts: ListConflictsRequest => ListConflictsResponse = list_conflicts;
+    import_change_file: ImportChangeFileRequest => ImportChangeFileResponse = change_files::import;
     ..
+    type DownloadChangeFileStream = change_files::ExportStream;
+
+    async fn download_change_file(
+        &self,
+        request: Request<v1::DownloadChangeFileRequest>,
+    ) -> Result<Response<change_files::ExportStream>, Status> {
+        let state = CallState::of(&self.0, &request)?;
+        change_files::export(state, request.into_inner()).await
+    }
+
     async fn add_peer(
         &self,
         request: Request<v1::AddPeerRequest>,
@@ -198,6 +211,8 @@ impl From<PeersError> for CallError {
             PeersError::Devices(error) => error.into(),
             PeersError::NotFound(peer) => Self::not_found(super::status::ResourceKind::Peer, peer),
             PeersError::Stopping => Self::ShuttingDown,
+            PeersError::Paused(peer) => Self::PeerPaused { peer },
+            error @ PeersError::KeyUnknown(_) => Self::PeerKeyUnknown { problem: error.to_string() },
             error => Self::internal(error),
         }
     }

@@ -173,6 +173,12 @@ pub enum CallError {
     /// Another daemon does not answer.
     #[error("{problem}")]
     PeerUnreachable { problem: String },
+    /// A peer has not told to which key files of changes for it are encrypted.
+    #[error("{problem}")]
+    PeerKeyUnknown { problem: String },
+    /// A file of changes is not taken.
+    #[error("{file} is not taken: {problem}")]
+    ChangeFileUnusable { file: String, problem: String },
     /// The caller has no certificate to renew.
     #[error("this caller has no certificate")]
     NoCertificate,
@@ -270,6 +276,8 @@ impl CallError {
             Self::PeerPaused { .. } => ErrorReason::PeerPaused,
             Self::PeerRefused { .. } => ErrorReason::PeerRefused,
             Self::PeerUnreachable { .. } => ErrorReason::PeerUnreachable,
+            Self::PeerKeyUnknown { .. } => ErrorReason::PeerKeyUnknown,
+            Self::ChangeFileUnusable { .. } => ErrorReason::ChangeFileUnusable,
             Self::NoCertificate => ErrorReason::NoCertificate,
             Self::Clock(_) => ErrorReason::ClockWrong,
             Self::Malformed => ErrorReason::RequestMalformed,

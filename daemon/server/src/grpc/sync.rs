@@ -22,7 +22,9 @@ use super::{
     chunks::{ChunkReader, send_chunks},
     request::page_request,
     status::{CallError, ResourceKind},
-    wire::sync::{changes_from_wire, frontier_from_wire, frontier_to_wire},
+    wire::sync::{
+        changes_from_wire, frontier_from_wire, frontier_to_wire, identity_from_wire, refused_to_wire,
+    },
 };
 
 /// How long a peer may take to read or send a message. After that it counts as gone.
@@ -141,9 +143,14 @@ fn get_frontier(
     state: &CallState,
     request: v1::GetFrontierRequest,
 ) -> Result<v1::GetFrontierResponse, CallError> {
-    let theirs = request.caller_frontier.map(frontier_from_wire).transpose()?;
+    let v1::GetFrontierRequest { caller_frontier, caller_origin, caller_file_recipient } = request;
+    let theirs = caller_frontier.map(frontier_from_wire).transpose()?;
+    let identity = identity_from_wire(&caller_origin, caller_file_recipient)?;
     let frontier = state.peers.prepare()?;
     note(state, theirs, 0, 0);
+    if let Some(device) = state.device() {
+        state.peers.note_identity(device, identity);
+    }
     let origin = state.peers.sync().origin()?.map(|origin| origin.to_string()).unwrap_or_default();
     Ok(v1::GetFrontierResponse {
         frontier: Some(frontier_to_wire(&frontier)),
@@ -151,6 +158,8 @@ fn get_frontier(
         format_version: VERSION.into(),
         header: Some(state.header()),
         instance_id: state.peers.instance_id().to_owned(),
+        // A store that is only read may not know its key.
+        file_recipient: state.peers.file_recipient().unwrap_or_default(),
     })
 }
 
@@ -259,11 +268,9 @@ async fn receive_all(
         let received = state.run_blocking(move |state| Ok(state.peers.receive(&changes)?)).await?;
         response.new_changes += signed(received.new + received.completed);
         response.repeated_changes += signed(received.repeated);
-        for refused in received.refused {
-            let origin = refused.origin.to_string();
-            if !response.refused.iter().any(|known| known.origin == origin) {
-                let (counter, problem) = (signed(refused.counter.get()), refused.error.to_string());
-                response.refused.push(v1::RefusedChange { origin, counter, problem });
+        for refused in received.refused.iter().map(refused_to_wire) {
+            if !response.refused.iter().any(|known| known.origin == refused.origin) {
+                response.refused.push(refused);
             }
         }
         // A peer of which so much is refused sends nothing that is worth reading.

@@ -102,6 +102,11 @@ pub(super) fn content(state: &CallState, id: &str) -> Result<UploadedFile, CallE
     Ok(state.uploads.content(owner(state), id, state.clock.now_micros())?)
 }
 
+/// Removes an upload of the caller that was used. One that has expired or was cancelled meanwhile is gone already.
+pub(super) fn remove(state: &CallState, id: &str) {
+    drop(state.uploads.cancel(owner(state), id, state.clock.now_micros()));
+}
+
 /// Starts the import of an upload, which is removed when the import has read it. Returns the id of the job.
 pub(super) fn start_import(
     state: &CallState,

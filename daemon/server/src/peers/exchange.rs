@@ -28,7 +28,7 @@ use crate::{
     grpc::{
         change_batches::{BatchesEnd, send_batches},
         guard::MAX_MESSAGE_BYTES,
-        wire::sync::{changes_from_wire, frontier_from_wire, frontier_to_wire},
+        wire::sync::{changes_from_wire, frontier_from_wire, frontier_to_wire, identity_from_wire},
     },
 };
 
@@ -50,10 +50,10 @@ pub(super) struct Outgoing {
 }
 
 impl Outgoing {
-    pub(super) fn new(credentials: Credentials) -> Self {
+    pub(super) fn new(credentials: Credentials, contact: Contact) -> Self {
         Self {
             credentials: Mutex::new(credentials),
-            contact: Mutex::default(),
+            contact: Mutex::new(contact),
             exchanging: tokio::sync::Mutex::default(),
             woken: Notify::new(),
             removed: AtomicBool::new(false),
@@ -90,6 +90,16 @@ impl Outgoing {
     /// Returns which changes the peer had at the last contact.
     pub(super) fn theirs(&self) -> Option<Frontier> {
         lock(&self.contact).theirs.clone()
+    }
+
+    /// Returns what is known of the peer.
+    pub(super) fn contact(&self) -> Contact {
+        lock(&self.contact).clone()
+    }
+
+    /// Changes what is known of the peer.
+    pub(super) fn update(&self, change: impl FnOnce(&mut Contact)) {
+        change(&mut lock(&self.contact));
     }
 
     pub(super) fn view(&self, ours: &Frontier, paused: bool) -> PeerView {
@@ -151,6 +161,8 @@ pub(super) async fn exchange(
     lock(&peer.contact).state = PeerState::Syncing;
     let mut exchange = Exchange { peers, peer, client: client(channel), problem: None, moved: 0 };
     let outcome = exchange.run().await;
+    let saved = peers.clone();
+    blocking(move || Ok(saved.save_contacts(false))).await?;
     outcome.map(|()| exchange.problem)
 }
 
@@ -246,9 +258,21 @@ impl Exchange<'_> {
 
     /// Tells the peer which changes this store has, and asks which it has.
     async fn frontier_of_peer(&mut self, ours: &Frontier) -> Result<(Frontier, OriginId), PeersError> {
-        let request = v1::GetFrontierRequest { caller_frontier: Some(frontier_to_wire(ours)) };
-        let v1::GetFrontierResponse { frontier, origin, format_version, header: _, instance_id } =
-            self.client.get_frontier(request).await?.into_inner();
+        let peers = self.peers.clone();
+        let caller_file_recipient = blocking(move || peers.file_recipient()).await?;
+        let request = v1::GetFrontierRequest {
+            caller_frontier: Some(frontier_to_wire(ours)),
+            caller_origin: self.own_origin().await?.to_string(),
+            caller_file_recipient,
+        };
+        let v1::GetFrontierResponse {
+            frontier,
+            origin,
+            format_version,
+            header: _,
+            instance_id,
+            file_recipient,
+        } = self.client.get_frontier(request).await?.into_inner();
         if instance_id == self.peers.instance_id() {
             return Err(PeersError::Itself);
         }
@@ -256,8 +280,11 @@ impl Exchange<'_> {
             return Err(PeersError::Version { found: format_version, known: VERSION });
         }
         let malformed = |what: &str| PeersError::Malformed(what.to_owned());
-        let origin = uuid::Uuid::parse_str(&origin).map_err(|_| malformed("an id that is no UUID"))?;
-        Ok((theirs(frontier)?, OriginId::from_uuid(origin)))
+        let identity = identity_from_wire(&origin, file_recipient)
+            .map_err(|error| PeersError::Malformed(format!("an identity that cannot be read: {error}")))?;
+        let origin = identity.origin.ok_or_else(|| malformed("no id of its series"))?;
+        self.peer.update(|contact| contact.identified(identity));
+        Ok((theirs(frontier)?, origin))
     }
 
     /// Fetches what this store lacks, and lets it take effect.

@@ -1,6 +1,9 @@
 //! What is known of the exchange with a peer.
 
-use satchel_sync::{Frontier, OriginId};
+use std::collections::BTreeSet;
+
+use satchel_pam::hash::Sha256Digest;
+use satchel_sync::{Frontier, OriginId, change_file::ChangeFileHeader};
 
 /// Which of two daemons connects to the other one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +40,8 @@ pub struct PeerView {
     /// Of a peer that this daemon connects to.
     pub fingerprint: Option<String>,
     pub device_id: String,
+    /// The peer's own series, once it is known.
+    pub origin: Option<OriginId>,
     /// Whether both had the same changes at the last contact, and this store has none since.
     pub in_step: bool,
     /// Changes of this store that the peer lacks.
@@ -61,12 +66,27 @@ impl PeerView {
     }
 }
 
-/// What happened between this daemon and a peer since this one started.
+/// What a peer says about itself.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PeerIdentity {
+    /// Its own series.
+    pub(crate) origin: Option<OriginId>,
+    /// The age recipient of files of changes for it.
+    pub(crate) recipient: Option<String>,
+}
+
+/// What is known of a peer, and what happened since this daemon started.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Contact {
     pub(super) state: PeerState,
+    /// The peer's own series.
+    pub(super) origin: Option<OriginId>,
+    /// The age recipient of files of changes for the peer.
+    pub(super) recipient: Option<String>,
     /// Which changes the peer had at the last contact.
     pub(super) theirs: Option<Frontier>,
+    /// The files of attachments that it lacks, as its last file of changes said.
+    pub(super) wanted: BTreeSet<Sha256Digest>,
     pub(super) last_contact: Option<i64>,
     pub(super) last_error: Option<String>,
     pub(super) received: u64,
@@ -82,9 +102,27 @@ impl Contact {
         }
     }
 
+    /// Notes what a file of changes says of the peer. It may have been written long ago.
+    pub(super) fn read_file(&mut self, header: &ChangeFileHeader, received: u64) {
+        let older = |known: &Frontier| known.lacked_by(&header.frontier).ranges.is_empty();
+        if self.theirs.as_ref().is_none_or(older) {
+            self.theirs = Some(header.frontier.clone());
+            self.wanted = header.wanted.iter().copied().collect();
+        }
+        self.last_contact = self.last_contact.max(Some(header.created_at));
+        self.received += received;
+    }
+
+    /// Notes what a peer says about itself. What it does not say stays.
+    pub(super) fn identified(&mut self, identity: PeerIdentity) {
+        let PeerIdentity { origin, recipient } = identity;
+        self.origin = origin.or(self.origin);
+        self.recipient = recipient.or_else(|| self.recipient.take());
+    }
+
     /// Returns how a peer is shown, given which changes this store has. Its names and addresses are left empty.
     pub(super) fn view(self, ours: &Frontier, paused: bool) -> PeerView {
-        let Self { state, theirs, last_contact, last_error, received, sent } = self;
+        let Self { state, origin, theirs, last_contact, last_error, received, sent, .. } = self;
         let (behind, ahead) = match &theirs {
             None => (0, 0),
             Some(theirs) => (lacking(ours, theirs), lacking(theirs, ours)),
@@ -96,6 +134,7 @@ impl Contact {
             addresses: Vec::new(),
             fingerprint: None,
             device_id: String::new(),
+            origin,
             in_step: theirs.is_some_and(|theirs| theirs == *ours),
             behind,
             ahead,

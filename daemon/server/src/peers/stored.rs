@@ -1,4 +1,4 @@
-//! Which peers are paused: `peers/paused.json`.
+//! Files of the folder `peers`, and which peers are paused: `peers/paused.json`.
 
 use std::{
     collections::BTreeSet,
@@ -9,7 +9,7 @@ use std::{
     sync::Mutex,
 };
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::lock;
 
@@ -18,7 +18,7 @@ const FORMAT: u32 = 1;
 /// Largest file that is read, in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// Why it cannot be read or written which peers are paused.
+/// Why a file of the folder cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum StoredError {
     #[error("cannot {action} {path:?}")]
@@ -48,20 +48,12 @@ impl PausedPeers {
     /// It cannot be read, or is damaged.
     pub(super) fn load(folder: &Path) -> Result<Self, StoredError> {
         let path = folder.join(FILE);
-        let failed = |source| StoredError::Io { action: "read", path: path.clone(), source };
-        let damaged = |reason: String| StoredError::Damaged { path: path.clone(), reason };
-        let paused = match std::fs::metadata(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => BTreeSet::new(),
-            Err(error) => return Err(failed(error)),
-            Ok(about) if about.len() > MAX_FILE_BYTES => return Err(damaged("it is too long".to_owned())),
-            Ok(_) => {
-                let text = std::fs::read(&path).map_err(failed)?;
-                let stored: Stored =
-                    serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
-                if stored.format != FORMAT {
-                    return Err(damaged(format!("its format is {}", stored.format)));
-                }
-                stored.paused
+        let paused = match read_json::<Stored>(&path, MAX_FILE_BYTES)? {
+            None => BTreeSet::new(),
+            Some(stored) if stored.format == FORMAT => stored.paused,
+            Some(stored) => {
+                let reason = format!("its format is {}", stored.format);
+                return Err(StoredError::Damaged { path, reason });
             }
         };
         Ok(Self { folder: folder.to_owned(), paused: Mutex::new(paused) })
@@ -80,27 +72,48 @@ impl PausedPeers {
         let mut next = known.clone();
         let changed = if paused { next.insert(key.to_owned()) } else { next.remove(key) };
         if changed {
-            self.write(&next)?;
+            write_json(&self.folder, FILE, &Stored { format: FORMAT, paused: next.clone() })?;
             *known = next;
         }
         Ok(())
     }
+}
 
-    fn write(&self, paused: &BTreeSet<String>) -> Result<(), StoredError> {
-        let path = self.folder.join(FILE);
-        let failed = |source| StoredError::Io { action: "write", path: path.clone(), source };
-        let stored = Stored { format: FORMAT, paused: paused.clone() };
-        let text = serde_json::to_vec_pretty(&stored).map_err(|error| failed(error.into()))?;
-        let write = || {
-            DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
-            let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(&self.folder)?;
-            file.write_all(&text)?;
-            file.as_file().sync_all()?;
-            file.persist(&path).map_err(|error| error.error)?;
-            File::open(&self.folder)?.sync_all()
-        };
-        write().map_err(failed)
+/// Reads a JSON file; `None` if there is none.
+///
+/// # Errors
+/// It cannot be read, or is damaged.
+pub(super) fn read_json<T: DeserializeOwned>(path: &Path, max_bytes: u64) -> Result<Option<T>, StoredError> {
+    let failed = |source| StoredError::Io { action: "read", path: path.to_owned(), source };
+    let damaged = |reason: String| StoredError::Damaged { path: path.to_owned(), reason };
+    match std::fs::metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failed(error)),
+        Ok(about) if about.len() > max_bytes => Err(damaged("it is too long".to_owned())),
+        Ok(_) => {
+            let text = std::fs::read(path).map_err(failed)?;
+            serde_json::from_slice(&text).map(Some).map_err(|error| damaged(error.to_string()))
+        }
     }
+}
+
+/// Replaces a JSON file of `folder`, which is created if it does not exist. Durable when this returns.
+///
+/// # Errors
+/// It cannot be written.
+pub(super) fn write_json(folder: &Path, name: &str, value: &impl Serialize) -> Result<(), StoredError> {
+    let path = folder.join(name);
+    let failed = |source| StoredError::Io { action: "write", path: path.clone(), source };
+    let text = serde_json::to_vec_pretty(value).map_err(|error| failed(error.into()))?;
+    let write = || {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(folder)?;
+        file.write_all(&text)?;
+        file.as_file().sync_all()?;
+        file.persist(&path).map_err(|error| error.error)?;
+        File::open(folder)?.sync_all()
+    };
+    write().map_err(failed)
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Arguments of `peers`, `sync` and `conflicts`.
 
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand};
 
 use super::examples::peers as examples;
@@ -85,4 +87,38 @@ pub enum SyncCommand {
     /// Stores that show the same have the same digest. All records are read for it.
     #[command(after_help = examples::SYNC_STATUS)]
     Status,
+    /// Write the changes that a peer lacks into a file, for example on a USB stick
+    ///
+    /// For a peer that cannot be reached over the network. The file has the attachments too. It is encrypted so that only that peer can
+    /// read it, and signed by this store. Until a file comes back, each new file contains everything since the last contact, so it does no
+    /// harm if one is lost.
+    #[command(after_help = examples::SYNC_EXPORT)]
+    Export(SyncExportArgs),
+    /// Take the changes of a file that a peer has written for this machine
+    ///
+    /// Nothing is stored before the signature of the whole file was checked. Taking a file twice changes nothing.
+    #[command(after_help = examples::SYNC_IMPORT)]
+    Import(SyncImportArgs),
+}
+
+/// `sync export`.
+#[derive(Clone, Debug, Args)]
+pub struct SyncExportArgs {
+    /// New file; it must not exist
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Name of the peer, as `satchel peers list` shows it, or the id of its device
+    #[arg(long = "for", value_name = "PEER")]
+    pub peer: String,
+    /// Write all changes, also those that the peer had at the last contact: for a peer that was restored from a backup
+    #[arg(long)]
+    pub full: bool,
+}
+
+/// `sync import`.
+#[derive(Clone, Debug, Args)]
+pub struct SyncImportArgs {
+    /// File that `satchel sync export` has written on the other machine
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
 }

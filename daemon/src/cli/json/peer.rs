@@ -1,5 +1,7 @@
 //! JSON documents for peers, the exchange with them, and conflicts.
 
+use std::path::Path;
+
 use satchel_proto::v1;
 use serde::Serialize;
 use serde_json::Value;
@@ -45,6 +47,8 @@ document! {
         device_id: &'a str = &peer.device_id,
         received_changes: i64 = peer.received_changes,
         sent_changes: i64 = peer.sent_changes,
+        /// The peer's own series of changes.
+        origin: Option<&'a str> = non_empty(&peer.origin),
     }
 }
 
@@ -99,6 +103,48 @@ impl<'a> SyncStatus<'a> {
             conflicts: *conflicts,
             pending_erasures: *pending_erasures,
         }
+    }
+}
+
+/// `sync export`.
+#[derive(Debug, Serialize)]
+pub(crate) struct ExportedChangeFile<'a> {
+    pub file: String,
+    pub peer: &'a str,
+    pub changes: i64,
+    /// Attachments.
+    pub files: i64,
+    pub size_bytes: i64,
+}
+
+impl<'a> ExportedChangeFile<'a> {
+    pub(crate) fn new(file: &Path, peer: &'a str, summary: &v1::ChangeFileSummary) -> Self {
+        let v1::ChangeFileSummary { changes, files, size_bytes } = *summary;
+        Self { file: file.to_string_lossy().into_owned(), peer, changes, files, size_bytes }
+    }
+}
+
+document! {
+    /// `sync import`.
+    ImportedChangeFile<'a> from imported: v1::ImportChangeFileResponse {
+        peer: &'a str = imported.peer.as_ref().map_or("", |peer| peer.name.as_str()),
+        /// By the clock of the peer.
+        created_at: Option<String> = timestamp(imported.created_at.as_ref()),
+        new_changes: i64 = imported.new_changes,
+        repeated_changes: i64 = imported.repeated_changes,
+        new_files: i64 = imported.new_files,
+        refused: Vec<RefusedChange<'a>> = imported.refused.iter().map(RefusedChange::new).collect(),
+        /// What could not take effect, in words.
+        problem: Option<&'a str> = non_empty(&imported.problem),
+    }
+}
+
+document! {
+    /// A change that was refused; nothing that follows it in its series was stored.
+    RefusedChange<'a> from refused: v1::RefusedChange {
+        origin: &'a str = &refused.origin,
+        counter: i64 = refused.counter,
+        problem: &'a str = &refused.problem,
     }
 }
 

@@ -1,5 +1,7 @@
 //! Checks the documents that scripts rely on, key by key and in order.
 
+use std::path::Path;
+
 use satchel_proto::v1;
 use serde::Serialize;
 use serde_json::Value;
@@ -456,6 +458,7 @@ fn peers_and_conflicts_have_the_keys_of_their_contract() {
             "device_id",
             "received_changes",
             "sent_changes",
+            "origin",
         ]
     );
     let value = json(&shown);
@@ -464,6 +467,19 @@ fn peers_and_conflicts_have_the_keys_of_their_contract() {
     assert_eq!(keys(&peer::Peers { peers: vec![shown] }), ["peers"]);
     assert_eq!(keys(&peer::PeerDocument { peer: peer::Peer::new(&wire) }), ["peer"]);
     assert_eq!(keys(&peer::RemovedPeer { removed: "desk" }), ["removed"]);
+    let summary = v1::ChangeFileSummary { changes: 3, files: 1, size_bytes: 900 };
+    let exported = peer::ExportedChangeFile::new(Path::new("/stick/for-desk.age"), "desk", &summary);
+    assert_eq!(keys(&exported), ["file", "peer", "changes", "files", "size_bytes"]);
+    let imported = v1::ImportChangeFileResponse {
+        refused: vec![v1::RefusedChange { origin: "o".to_owned(), counter: 7, problem: "p".to_owned() }],
+        ..v1::ImportChangeFileResponse::default()
+    };
+    let imported = peer::ImportedChangeFile::new(&imported);
+    assert_eq!(
+        keys(&imported),
+        ["peer", "created_at", "new_changes", "repeated_changes", "new_files", "refused", "problem"]
+    );
+    assert_eq!(keys(&imported.refused[0]), ["origin", "counter", "problem"]);
     let status = v1::GetSyncStatusResponse { conflicts: 2, ..v1::GetSyncStatusResponse::default() };
     let peers = [wire];
     let status = peer::SyncStatus::new(&status, &peers);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use satchel_proto::v1::{GetSyncStatusRequest, Peer, PeerDirection, PeerState, SyncPeersRequest};
 
-use super::{all, json, table};
+use super::{all, change_files, json, table};
 use crate::cli::{
     Context,
     args::{SyncArgs, SyncCommand},
@@ -28,8 +28,11 @@ pub(in crate::cli) async fn run(
     client: &DaemonClient,
     args: &SyncArgs,
 ) -> Result<Exit, CliError> {
-    if let Some(SyncCommand::Status) = args.command {
-        return status(context, client).await;
+    match &args.command {
+        Some(SyncCommand::Status) => return status(context, client).await,
+        Some(SyncCommand::Export(args)) => return change_files::export(context, client, args).await,
+        Some(SyncCommand::Import(args)) => return change_files::import(context, client, args).await,
+        None => {}
     }
     let name = args.peer.clone().unwrap_or_default();
     let spinner = context.out.spinner("exchanging changes");

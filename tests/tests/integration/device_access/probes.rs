@@ -510,6 +510,13 @@ pub(crate) fn probes(path: &str, records: &Records) -> Option<Vec<Probe>> {
         }
         "PeerService/RemovePeer" => vec![unary(&v1::RemovePeerRequest { peer: text("x") })],
         "PeerService/SyncPeers" => vec![unary(&v1::SyncPeersRequest::default())],
+        "PeerService/DownloadChangeFile" => vec![Probe {
+            shape: Shape::ServerStream,
+            ..unary(&v1::DownloadChangeFileRequest { peer: text("x"), full: false })
+        }],
+        "PeerService/ImportChangeFile" => {
+            vec![unary(&v1::ImportChangeFileRequest { path: text("/x"), upload_id: String::new() })]
+        }
         "PeerService/GetSyncStatus" => vec![unary(&v1::GetSyncStatusRequest { digest: true })],
         "PeerService/ListConflicts" => vec![unary(&v1::ListConflictsRequest::default())],
         "WatchService/WatchChanges" => vec![Probe {

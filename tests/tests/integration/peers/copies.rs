@@ -7,7 +7,7 @@ use satchel_proto::v1;
 
 use super::peer_daemon::{add, content, eventually, in_step, listed, pair, pause, peers, start, start_new};
 
-fn copy(from: &Path, to: &Path) -> Result<()> {
+pub(super) fn copy(from: &Path, to: &Path) -> Result<()> {
     std::fs::create_dir_all(to)?;
     for entry in std::fs::read_dir(from)? {
         let entry = entry?;

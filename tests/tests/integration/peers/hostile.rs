@@ -154,7 +154,7 @@ async fn only_files_that_are_wanted_are_taken_and_only_whole() -> Result<()> {
 }
 
 /// Writes a ChatGPT export with one conversation that has a file.
-fn demo_with_file(folder: &std::path::Path, bytes: &[u8]) -> Result<()> {
+pub(super) fn demo_with_file(folder: &std::path::Path, bytes: &[u8]) -> Result<()> {
     std::fs::create_dir_all(folder)?;
     std::fs::write(folder.join("file-abc123-picture.png"), bytes)?;
     let message = serde_json::json!({

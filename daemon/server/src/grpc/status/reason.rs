@@ -92,6 +92,8 @@ reasons! {
     PeerPaused, "PEER_PAUSED", FailedPrecondition;
     PeerRefused, "PEER_REFUSED", FailedPrecondition;
     PeerUnreachable, "PEER_UNREACHABLE", Unavailable;
+    PeerKeyUnknown, "PEER_KEY_UNKNOWN", FailedPrecondition;
+    ChangeFileUnusable, "CHANGE_FILE_UNUSABLE", FailedPrecondition;
     NoCertificate, "NO_CERTIFICATE", FailedPrecondition;
     LimitExceeded, "LIMIT_EXCEEDED", ResourceExhausted;
     DiskFull, "DISK_FULL", ResourceExhausted;

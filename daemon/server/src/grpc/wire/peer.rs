@@ -34,6 +34,7 @@ pub fn peer_to_wire(peer: PeerView) -> v1::Peer {
         last_error: peer.last_error.unwrap_or_default(),
         received_changes: signed(peer.received),
         sent_changes: signed(peer.sent),
+        origin: peer.origin.map(|origin| origin.to_string()).unwrap_or_default(),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Frontiers and changes of the exchange between stores.
 
+use satchel_core::sync::Refused;
 use satchel_proto::{integers::signed, v1};
 use satchel_sync::{
     ChangeError, ChangeHash, Counter, Frontier, Head, OriginId, SignedChange, limits::MAX_ORIGINS,
@@ -7,6 +8,10 @@ use satchel_sync::{
 use uuid::Uuid;
 
 use super::WireError;
+use crate::peers::PeerIdentity;
+
+/// Longest age recipient, in bytes.
+const MAX_RECIPIENT_BYTES: usize = 256;
 
 /// Converts a frontier to the wire.
 #[must_use]
@@ -42,6 +47,30 @@ pub fn frontier_from_wire(wire: v1::Frontier) -> Result<Frontier, WireError> {
         frontier.advance(origin, head).map_err(|_| invalid("contradict each other"))?;
     }
     Ok(frontier)
+}
+
+/// Converts a change that was refused to the wire.
+#[must_use]
+pub fn refused_to_wire(refused: &Refused) -> v1::RefusedChange {
+    let Refused { origin, counter, error } = refused;
+    v1::RefusedChange {
+        origin: origin.to_string(),
+        counter: signed(counter.get()),
+        problem: error.to_string(),
+    }
+}
+
+/// Reads what a peer says about itself. Empty texts say nothing.
+///
+/// # Errors
+/// The origin is no UUID, or the recipient no age recipient.
+pub(crate) fn identity_from_wire(origin: &str, recipient: String) -> Result<PeerIdentity, WireError> {
+    let parsed = (!origin.is_empty()).then(|| Uuid::parse_str(origin)).transpose();
+    let origin = parsed.map_err(|_| WireError::new("origin", "is no UUID"))?.map(OriginId::from_uuid);
+    if !recipient.is_empty() && (!recipient.starts_with("age1") || recipient.len() > MAX_RECIPIENT_BYTES) {
+        return Err(WireError::new("file_recipient", "is no age recipient"));
+    }
+    Ok(PeerIdentity { origin, recipient: (!recipient.is_empty()).then_some(recipient) })
 }
 
 /// Reads changes. Only their form is checked.

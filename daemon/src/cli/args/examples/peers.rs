@@ -49,6 +49,16 @@ Examples:
   satchel sync status
   satchel sync status --json | jq '.peers[].in_step'";
 
+pub(in crate::cli::args) const SYNC_EXPORT: &str = "\
+Examples:
+  satchel sync export /media/stick/for-desk.age --for desk
+  satchel sync export /media/stick/all-for-desk.age --for desk --full";
+
+pub(in crate::cli::args) const SYNC_IMPORT: &str = "\
+Examples:
+  satchel sync import /media/stick/for-desk.age
+  satchel sync import /media/stick/for-desk.age --json | jq .new_changes";
+
 pub(in crate::cli::args) const CONFLICTS: &str = "\
 Examples:
   satchel conflicts
