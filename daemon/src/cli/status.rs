@@ -58,6 +58,9 @@ fn render(
     if !status.device_addresses.is_empty() || status.devices > 0 {
         properties.add("devices", &devices(status));
     }
+    if status.peers > 0 {
+        properties.add("peers", &peers(status));
+    }
     if status.running_operations > 0 {
         let running = u64::from(unsigned(status.running_operations));
         properties.add("operations", &format!("{} running", text::number(running)));
@@ -120,6 +123,19 @@ fn devices(status: &GetStatusResponse) -> String {
     match status.device_addresses.first() {
         Some(address) => format!("{paired}; listening at {}", text::one_line(address)),
         None => format!("{paired}; not listening"),
+    }
+}
+
+/// Returns how many peers there are, and how many of them are in step.
+fn peers(status: &GetStatusResponse) -> String {
+    let (all, in_step) = (u64::from(unsigned(status.peers)), u64::from(unsigned(status.peers_in_step)));
+    match all - in_step.min(all) {
+        0 => format!("{}, in step", text::number(all)),
+        _ => format!(
+            "{}, of which {} in step; see `satchel peers list`",
+            text::number(all),
+            text::number(in_step)
+        ),
     }
 }
 
@@ -204,6 +220,8 @@ mod tests {
             data_dir: "/home/ana/.local/share/satchel".to_owned(),
             device_addresses: vec!["192.168.1.7:7443".to_owned(), "127.0.0.1:7443".to_owned()],
             devices: 2,
+            peers: 3,
+            peers_in_step: 2,
             problems: vec![Problem {
                 reason: "JOURNAL_DAMAGED".to_owned(),
                 message: "the journal is damaged".to_owned(),
@@ -227,6 +245,7 @@ satchel        0.1.0
 data           /home/ana/.local/share/satchel
 daemon         not running
 devices        2 devices and tokens; listening at 192.168.1.7:7443
+peers          3, of which 2 in step; see `satchel peers list`
 memories       12 (10 active, 2 superseded; 12 chatgpt)
 types          12 fact
 conversations  1,204

@@ -51,6 +51,7 @@ fn comparable(import: ImportRecord) -> ImportRecord {
         id: String::new(),
         job: String::new(),
         same_as: None,
+        machine: None,
         reason: None,
         started_at: 0,
         finished_at: None,

@@ -1,9 +1,14 @@
 //! One change by hand in progress: its evidence, its effects, and the commit of both.
 
-use std::{cell::RefCell, collections::BTreeSet, rc::Rc};
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+    rc::Rc,
+};
 
 use satchel_merge::evidence::{
-    EditAction, EditStep, MemoryField, MemoryPatch, UserEdits, apply_fields, edited_fields, supersedes,
+    DerivedMemories, EditAction, EditStep, MemoryField, MemoryPatch, UserEdits, apply_fields, edited_fields,
+    supersedes,
 };
 use satchel_pam::{
     memory::{Memory, Provenance, Status},
@@ -41,6 +46,10 @@ pub(super) struct Transaction<'a> {
     first: Vec<Batch>,
     /// The store's own series, if it has one.
     series: Option<Rc<RefCell<LocalSeries>>>,
+    /// Versions that come before those of `changes`; each list is in commits of its own.
+    replaced: Vec<Vec<Change>>,
+    /// What is shown after them as it was before, by the actor who made it so.
+    shown_again: BTreeMap<String, Vec<Change>>,
     /// It merges edits of other stores.
     merge: bool,
     pub(super) done: EditOutcome,
@@ -57,6 +66,8 @@ impl<'a> Transaction<'a> {
             changes: Vec::new(),
             first: Vec::new(),
             series: None,
+            replaced: Vec::new(),
+            shown_again: BTreeMap::new(),
             merge: false,
             done: EditOutcome::default(),
         }
@@ -65,6 +76,36 @@ impl<'a> Transaction<'a> {
     /// Appends the steps to the store's own series.
     pub(super) fn with_series(self, series: Option<LocalSeries>) -> Self {
         Self { series: series.map(|series| Rc::new(RefCell::new(series))), ..self }
+    }
+
+    /// Writes versions of memories before those that are shown in the end, each in a commit of its own.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub(super) fn precede_with(
+        &mut self,
+        replaced: BTreeMap<String, Vec<Memory>>,
+        before: &DerivedMemories,
+        after: &DerivedMemories,
+    ) -> Result<(), EditError> {
+        for (id, versions) in replaced {
+            if let (Some(from), Some(to)) = (before.memories.get(&id), after.memories.get(&id))
+                && from == to
+                && let Some(shown) = self.store.memory(&id, None)?
+            {
+                let again = self.shown_again.entry(shown.origin.actor).or_default();
+                again.push(Change::Memory(Box::new(to.clone())));
+            }
+            for (at, version) in versions.into_iter().enumerate() {
+                if self.replaced.len() == at {
+                    self.replaced.push(Vec::new());
+                }
+                if let Some(layer) = self.replaced.get_mut(at) {
+                    layer.push(Change::Memory(Box::new(version)));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Returns a transaction with an origin of its own that is part of `change`.
@@ -311,13 +352,17 @@ impl<'a> Transaction<'a> {
             return Ok(Vec::new());
         }
         let mut batches = vec![Batch { origin: origin.clone(), changes: evidence }];
-        if count <= BATCH_CHANGES && bytes <= BATCH_BYTES {
+        if count <= BATCH_CHANGES && bytes <= BATCH_BYTES && self.replaced.is_empty() {
             batches[0].changes.extend(changes);
             return Ok(batches);
         }
-        let first = first_of(&mut changes);
+        let first = if self.replaced.is_empty() { first_of(&mut changes) } else { None };
         let named = first.as_ref().map(|memory| memory.id.clone());
         batches[0].changes.extend(first.map(Change::Memory));
+        batches.extend(self.replaced.iter().flat_map(|versions| split(versions.clone(), origin)));
+        batches.extend(self.shown_again.iter().flat_map(|(actor, versions)| {
+            split(versions.clone(), &Origin { actor: actor.clone(), ..origin.clone() })
+        }));
         batches.extend(split(changes, origin));
         if batches.len() > 1 {
             let [incomplete, complete] = interrupted::marks(self.store, &self.id, origin, named, self.merge)?;

@@ -38,7 +38,7 @@ pub(super) fn unchanged(record: ImportRecord, earlier: &ImportRecord) -> ImportR
         files: earlier.files.clone(),
         files_found: earlier.files_found,
         status: ImportStatus::Unchanged,
-        reason: Some(format!("these bytes were imported before, as {}", earlier.id)),
+        reason: Some(format!("these bytes were imported before{}, as {}", on_machine(earlier), earlier.id)),
         conversations: seen(&earlier.conversations),
         messages: seen(&earlier.messages),
         memories: seen(&earlier.memories),
@@ -46,9 +46,15 @@ pub(super) fn unchanged(record: ImportRecord, earlier: &ImportRecord) -> ImportR
         skipped: earlier.skipped.clone(),
         issue_pages: earlier.issue_pages,
         same_as: Some(earlier.id.clone()),
+        machine: earlier.machine.clone(),
         accounts: earlier.accounts.clone(),
         ..record
     }
+}
+
+/// Says on which machine an import was made, if on another one.
+fn on_machine(import: &ImportRecord) -> String {
+    import.machine.as_ref().map(|machine| format!(" on {machine}")).unwrap_or_default()
 }
 
 /// Returns the receipt for bytes that were imported before and whose import was undone.
@@ -57,9 +63,11 @@ pub(super) fn stays_undone(record: ImportRecord, undone: &ImportRecord) -> Impor
     ImportRecord {
         status: ImportStatus::Unchanged,
         reason: Some(format!(
-            "these bytes were imported as {id}, which was undone; `satchel imports redo {id}` brings it back"
+            "these bytes were imported{} as {id}, which was undone; `satchel imports redo {id}` brings it back",
+            on_machine(undone)
         )),
         same_as: Some(id.clone()),
+        machine: undone.machine.clone(),
         ..record
     }
 }

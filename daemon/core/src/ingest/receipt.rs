@@ -207,6 +207,9 @@ pub struct ImportRecord {
     /// The import that read the same bytes before; it has the further issues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub same_as: Option<String>,
+    /// The name of the machine that made the import, if the store of another one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
     /// Attachments whose bytes were stored.
     pub attachments: u64,
     /// The first [`LISTED_SKIPS`] skips.

@@ -306,7 +306,9 @@ fn sources_of(store: &Store, imports: &[ImportRecord]) -> Result<BTreeMap<String
 /// Returns a receipt without the lists that may quote what was imported. They stay in the store that made the import, where an erasure
 /// finds them.
 fn without_texts(record: &ImportRecord) -> ImportRecord {
+    let machine = || rustix::system::uname().nodename().to_string_lossy().into_owned();
     ImportRecord {
+        machine: record.machine.clone().or_else(|| Some(machine()).filter(|name| !name.is_empty())),
         files: Vec::new(),
         reason: None,
         skipped: Vec::new(),

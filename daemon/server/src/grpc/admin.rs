@@ -81,14 +81,15 @@ fn get_status(state: &CallState, _request: v1::GetStatusRequest) -> Result<v1::G
         }
         Err(error) => return Err(error.into()),
     };
+    let count = |number: usize| i32::try_from(number).unwrap_or(i32::MAX);
+    let peers = state.peers.list();
     Ok(v1::GetStatusResponse {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         header: Some(state.header()),
         journal_bytes: signed(stats.journal_bytes),
         database_bytes: signed(stats.engine_bytes),
         blob_bytes: signed(stats.blob_bytes),
-        running_operations: i32::try_from(state.imports.active().len() + state.operations.open())
-            .unwrap_or(i32::MAX),
+        running_operations: count(state.imports.active().len() + state.operations.open()),
         started_at: Some(time_to_wire(state.started_at)),
         problems: problems(&state.store.health())
             .into_iter()
@@ -102,7 +103,9 @@ fn get_status(state: &CallState, _request: v1::GetStatusRequest) -> Result<v1::G
         disabled_plugins: plugin::disabled_after_failures(&state.plugins),
         quarantined_memories: signed(state.imports.edits().waiting_memories()?),
         device_addresses: state.devices.addresses(),
-        devices: i32::try_from(state.devices.registry().list(false).len()).unwrap_or(i32::MAX),
+        peers: count(peers.len()),
+        peers_in_step: count(peers.iter().filter(|peer| peer.in_step).count()),
+        devices: count(state.devices.registry().list(false).len()),
         search_index: Some(index_status(state)),
         embeddings: state.embedder.as_ref().map(embedding_status),
     })

@@ -159,6 +159,9 @@ fn origin(import: &Import, calendar: &Calendar, style: TerminalStyle) -> String 
     if !import.dry_run && import.status() != ImportStatus::Waiting {
         facts.push(format!("import {}", text::short_id(&import.id)));
     }
+    if !import.machine.is_empty() {
+        facts.push(format!("on {}", text::one_line(&import.machine)));
+    }
     if let Some(range) = &import.revisions {
         facts.push(match range.last - range.first.min(range.last) {
             0 => format!("revision {}", range.last),

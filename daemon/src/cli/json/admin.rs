@@ -82,6 +82,10 @@ pub(crate) struct Status<'a> {
     pub device_addresses: &'a [String],
     /// The number of devices and tokens that are not revoked.
     pub devices: u32,
+    /// The number of daemons with which this one exchanges changes.
+    pub peers: u32,
+    /// The number of those that are in step.
+    pub peers_in_step: u32,
     /// How far the search index is; null if the daemon is older.
     pub search_index: Option<SearchIndex<'a>>,
     /// The endpoint for embeddings; null if the configuration names none.
@@ -183,7 +187,10 @@ impl<'a> Status<'a> {
             disabled_plugins: status.disabled_plugins.iter().map(Plugin::new).collect(),
             quarantined_memories: unsigned(status.quarantined_memories),
             device_addresses: &status.device_addresses,
+
             devices: unsigned(status.devices),
+            peers: unsigned(status.peers),
+            peers_in_step: unsigned(status.peers_in_step),
             search_index: status.search_index.as_ref().map(SearchIndex::new),
             embeddings: status.embeddings.as_ref().map(EmbeddingEndpoint::new),
         }

@@ -97,6 +97,8 @@ document! {
         would_change: Option<HeldBack<'a>> = import.would_change.as_ref().map(HeldBack::new),
         /// The problems of documents that were merged with `--force`.
         forced: &'a [String] = &import.forced,
+        /// The machine that read the export; null if this one did.
+        machine: Option<&'a str> = non_empty(&import.machine),
     }
 }
 

@@ -76,12 +76,16 @@ pub(crate) struct PeerStatus<'a> {
     pub last_contact: Option<String>,
     pub last_error: Option<&'a str>,
     pub state: String,
-    /// Fields of memories with several values in this store; with a peer that is in step, in both.
-    pub conflicts: i64,
+    /// Fields of memories with several values, one of which was given by this peer.
+    pub conflicts: usize,
 }
 
 impl<'a> SyncStatus<'a> {
-    pub(crate) fn new(status: &'a v1::GetSyncStatusResponse, peers: &'a [v1::Peer]) -> Self {
+    pub(crate) fn new(
+        status: &'a v1::GetSyncStatusResponse,
+        peers: &'a [v1::Peer],
+        conflicts_of_peers: &'a [v1::Conflict],
+    ) -> Self {
         let v1::GetSyncStatusResponse { origin, digest, conflicts, pending_erasures, header: _ } = status;
         let peer = |peer: &'a v1::Peer| {
             let Peer { name, state, in_step, behind, ahead, last_contact, last_error, .. } = Peer::new(peer);
@@ -93,7 +97,7 @@ impl<'a> SyncStatus<'a> {
                 last_contact,
                 last_error,
                 state,
-                conflicts: *conflicts,
+                conflicts: conflicts_of_peers.iter().filter(|conflict| involves(conflict, peer)).count(),
             }
         };
         Self {
@@ -148,6 +152,12 @@ document! {
     }
 }
 
+/// Returns whether one of the values was given by a peer.
+fn involves(conflict: &v1::Conflict, peer: &v1::Peer) -> bool {
+    let mut edits = conflict.values.iter().flat_map(|value| &value.edits);
+    edits.any(|edit| !edit.origin.is_empty() && edit.origin == peer.origin)
+}
+
 /// `conflicts`.
 #[derive(Debug, Serialize)]
 pub(crate) struct Conflicts<'a> {
@@ -176,5 +186,9 @@ document! {
     ConflictingEdit<'a> from edit: v1::ConflictingEdit {
         change_id: &'a str = &edit.change_id,
         changed_at: Option<String> = timestamp(edit.changed_at.as_ref()),
+        /// The series of the store in which it was made.
+        origin: Option<&'a str> = non_empty(&edit.origin),
+        /// The peer of that series; null for this store, and for stores that are not peers of it.
+        peer: Option<&'a str> = non_empty(&edit.peer),
     }
 }

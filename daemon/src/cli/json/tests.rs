@@ -95,6 +95,7 @@ fn an_import_has_the_keys_of_its_contract() {
             "partly_signed",
             "would_change",
             "forced",
+            "machine",
         ]
     );
     assert_eq!(keys(&one.conversations), ["found", "new", "updated", "unchanged", "skipped"]);
@@ -376,6 +377,8 @@ fn the_status_has_its_keys() {
             "quarantined_memories",
             "device_addresses",
             "devices",
+            "peers",
+            "peers_in_step",
             "search_index",
             "embeddings",
         ]
@@ -439,6 +442,7 @@ fn peers_and_conflicts_have_the_keys_of_their_contract() {
         direction: v1::PeerDirection::Outgoing.into(),
         state: v1::PeerState::Ok.into(),
         in_step: true,
+        origin: "o".to_owned(),
         ..v1::Peer::default()
     };
     let shown = peer::Peer::new(&wire);
@@ -482,13 +486,20 @@ fn peers_and_conflicts_have_the_keys_of_their_contract() {
     assert_eq!(keys(&imported.refused[0]), ["origin", "counter", "problem"]);
     let status = v1::GetSyncStatusResponse { conflicts: 2, ..v1::GetSyncStatusResponse::default() };
     let peers = [wire];
-    let status = peer::SyncStatus::new(&status, &peers);
+    let by_desk = v1::ConflictingEdit { origin: "o".to_owned(), ..v1::ConflictingEdit::default() };
+    let value = v1::ConflictingValue { edits: vec![by_desk], ..v1::ConflictingValue::default() };
+    let conflicts =
+        [v1::Conflict { values: vec![value], ..v1::Conflict::default() }, v1::Conflict::default()];
+    let status = peer::SyncStatus::new(&status, &peers, &conflicts);
     assert_eq!(keys(&status), ["peers", "digest", "origin", "conflicts", "pending_erasures"]);
     assert_eq!(
         keys(&status.peers[0]),
         ["name", "in_step", "behind", "ahead", "last_contact", "last_error", "state", "conflicts"]
     );
-    assert_eq!(json(&status)["peers"][0]["conflicts"], 2);
+    assert_eq!(
+        (&json(&status)["conflicts"], &json(&status)["peers"][0]["conflicts"]),
+        (&2.into(), &1.into())
+    );
     let conflict = v1::Conflict {
         memory_id: "m".to_owned(),
         field: "content".to_owned(),

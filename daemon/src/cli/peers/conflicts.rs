@@ -9,7 +9,7 @@ use crate::cli::{
     client::DaemonClient,
     error::CliError,
     exit::Exit,
-    pagination::{self, ResultPage},
+    pagination::{self, Listing, ResultPage},
     style::{Paint, TerminalStyle},
     text,
     time::Calendar,
@@ -24,13 +24,7 @@ pub(in crate::cli) async fn run(
     client: &DaemonClient,
     paging: Paging,
 ) -> Result<Exit, CliError> {
-    let found = pagination::collect_rows(paging.max_rows(), async |page_size, page_token| {
-        let request = ListConflictsRequest { page_size, page_token };
-        let ListConflictsResponse { conflicts, next_page_token, .. } =
-            client.peers().list_conflicts(request).await?.into_inner();
-        Ok(ResultPage { rows: conflicts, next: next_page_token })
-    });
-    let found = found.await?;
+    let found = fetch(client, paging.max_rows()).await?;
     if context.out.json {
         let conflicts = found.rows.iter().map(json::Conflict::new).collect();
         context.out.json(&json::Conflicts { conflicts })?;
@@ -46,6 +40,24 @@ pub(in crate::cli) async fn run(
     Ok(Exit::Done)
 }
 
+/// Returns all conflicts.
+///
+/// # Errors
+/// Returns the error of the daemon.
+pub(super) async fn all(client: &DaemonClient) -> Result<Vec<Conflict>, CliError> {
+    Ok(fetch(client, None).await?.rows)
+}
+
+async fn fetch(client: &DaemonClient, max_rows: Option<usize>) -> Result<Listing<Conflict>, CliError> {
+    pagination::collect_rows(max_rows, async |page_size, page_token| {
+        let request = ListConflictsRequest { page_size, page_token };
+        let ListConflictsResponse { conflicts, next_page_token, .. } =
+            client.peers().list_conflicts(request).await?.into_inner();
+        Ok(ResultPage { rows: conflicts, next: next_page_token })
+    })
+    .await
+}
+
 fn render(conflict: &Conflict, style: TerminalStyle, calendar: &Calendar) -> String {
     let Conflict { memory_id, field, values } = conflict;
     let mut shown = format!(
@@ -54,9 +66,11 @@ fn render(conflict: &Conflict, style: TerminalStyle, calendar: &Calendar) -> Str
         style.paint(Paint::Strong, &text::one_line(field))
     );
     for value in values {
-        let edited = value.edits.first().and_then(|edit| edit.changed_at.as_ref());
-        let time = calendar.minute(edited);
-        shown.push_str(&format!("  {time}  {}\n", text::one_line(&value.value_json)));
+        let edited = value.edits.first();
+        let time = calendar.minute(edited.and_then(|edit| edit.changed_at.as_ref()));
+        let peer = edited.map(|edit| text::one_line(&edit.peer)).filter(|name| !name.is_empty());
+        let peer = peer.map(|name| style.paint(Paint::Dim, &format!("  {name}"))).unwrap_or_default();
+        shown.push_str(&format!("  {time}  {}{peer}\n", text::one_line(&value.value_json)));
     }
     shown
 }

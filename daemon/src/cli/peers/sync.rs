@@ -96,7 +96,8 @@ async fn status(context: &mut Context, client: &DaemonClient) -> Result<Exit, Cl
     let status = status?.into_inner();
     let peers = all(client).await?;
     if context.out.json {
-        context.out.json(&json::SyncStatus::new(&status, &peers))?;
+        let conflicts = if status.conflicts > 0 { super::conflicts::all(client).await? } else { Vec::new() };
+        context.out.json(&json::SyncStatus::new(&status, &peers, &conflicts))?;
         return Ok(Exit::Done);
     }
     if peers.is_empty() {

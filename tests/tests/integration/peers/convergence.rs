@@ -43,6 +43,12 @@ async fn imports_and_edits_reach_the_other_store_both_ways() -> Result<()> {
     };
     ensure!(counts(&imported).is_some_and(|counts| counts.new == 12), "{imported:?}");
     ensure!(counts(&again).is_some_and(|counts| counts.new == 0 && counts.updated == 0), "{again:?}");
+    // The receipt names the machine that has imported it: both daemons run on this one.
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname")?;
+    let Some(v1::operation::Result::Imports(receipts)) = &again.result else { anyhow::bail!("{again:?}") };
+    let receipt = &receipts.imports[0];
+    ensure!(receipt.machine == host.trim() && receipt.reason.contains(host.trim()), "{receipt:?}");
+    ensure!(receipt.status() == v1::ImportStatus::Unchanged, "{receipt:?}");
 
     // An undo is a change like others.
     let id = ImportServiceClient::new(desk.channel.clone())

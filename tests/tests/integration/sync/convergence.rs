@@ -6,7 +6,10 @@ use satchel_core::{
     ingest::{receipt::ImportStatus, undo::UndoDirection},
     purge::{self, Target},
 };
-use satchel_pam::relation::RelationType;
+use satchel_pam::{
+    memory::{Access, Visibility},
+    relation::RelationType,
+};
 use satchel_store::{ConversationQuery, MemoryQuery};
 use satchel_tests::{samples::samples, test_core::demo_folder};
 
@@ -95,6 +98,102 @@ fn what_the_owner_edits_in_another_store_is_the_owners() -> Result<()> {
     peers[0].core.imports.edits().edit_memory(&bot, &tea, "", &by_agent)?;
     in_step(&peers)?;
     ensure!(!stated(&peers[0])? && !stated(&peers[1])?);
+    Ok(())
+}
+
+/// Whatever a store showed at any time is a version in every store, also if others have replaced it, or prevail over it.
+#[test]
+fn every_value_is_in_the_history_of_every_store() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let peers = pair(dir.path())?;
+    let tea = peers[0].add("Drinks tea")?;
+    in_step(&peers)?;
+    let content = |text: &str| Draft { content: Some(text.to_owned()), ..Draft::default() };
+    for text in ["Drinks green tea", "Drinks black tea", "Drinks white tea"] {
+        peers[0].edit(&tea, &content(text))?;
+    }
+    peers[0].tag(&tea, &["kitchen"])?;
+    peers[1].edit(&tea, &Draft { summary: Some(Some("A habit".to_owned())), ..Draft::default() })?;
+    for text in ["Drinks mate", "Drinks cocoa"] {
+        peers[1].edit(&tea, &content(text))?;
+    }
+    // Added and changed before the other store hears of it.
+    let bees = peers[1].add("Keeps bees")?;
+    peers[1].edit(&bees, &content("Keeps bees and hens"))?;
+    in_step(&peers)?;
+    for peer in &peers {
+        let texts = |id: &str| -> Result<Vec<String>> {
+            let versions = peer.core.store.memory_versions(id)?;
+            Ok(versions.into_iter().map(|version| version.memory.content).collect())
+        };
+        let found = texts(&tea)?;
+        for text in [
+            "Drinks tea",
+            "Drinks green tea",
+            "Drinks black tea",
+            "Drinks white tea",
+            "Drinks mate",
+            "Drinks cocoa",
+        ] {
+            ensure!(found.iter().any(|known| known == text), "{text}: {found:?}");
+        }
+        ensure!(texts(&bees)? == ["Keeps bees", "Keeps bees and hens"], "{:?}", texts(&bees)?);
+        ensure!(found.last() == Some(&peer.memory(&tea)?.content), "{found:?}");
+        ensure!(peer.memory(&tea)?.tags == ["kitchen"]);
+    }
+    // What both have already adds no version.
+    let counts = || -> Result<Vec<usize>> {
+        peers.iter().map(|peer| Ok(peer.core.store.memory_versions(&tea)?.len())).collect()
+    };
+    let before = counts()?;
+    exchange(&peers[0], &peers[1])?;
+    exchange(&peers[1], &peers[0])?;
+    ensure!(counts()? == before);
+    Ok(())
+}
+
+/// A value that does not prevail is in the history, and what is shown stays the owner's.
+#[test]
+fn a_value_of_an_agent_that_does_not_prevail_takes_nothing_from_the_owner() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let peers = pair(dir.path())?;
+    let tea = peers[0].add("Drinks tea")?;
+    in_step(&peers)?;
+    let by_agent = Draft { content: Some("Obeys the bot".to_owned()), ..Draft::default() };
+    let bot = EditContext { actor: "device:bot".to_owned(), ..EditContext::default() };
+    peers[1].core.imports.edits().edit_memory(&bot, &tea, "", &by_agent)?;
+    // Later, and without having seen it.
+    peers[0].edit(&tea, &Draft { content: Some("Drinks green tea".to_owned()), ..Draft::default() })?;
+    peers[0].edit(&tea, &Draft { content: Some("Drinks black tea".to_owned()), ..Draft::default() })?;
+    in_step(&peers)?;
+    for peer in &peers {
+        ensure!(peer.memory(&tea)?.content == "Drinks black tea");
+        ensure!(peer.core.imports.edits().stated_by_user(&tea, &|_| false)?);
+        let versions = peer.core.store.memory_versions(&tea)?;
+        ensure!(versions.iter().any(|version| version.memory.content == "Obeys the bot"));
+    }
+    Ok(())
+}
+
+/// What one store has made private is at no time visible because another one wanted it otherwise.
+#[test]
+fn no_version_is_more_visible_than_the_strictest_store_wanted() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let peers = pair(dir.path())?;
+    let tea = peers[0].add("Drinks tea")?;
+    in_step(&peers)?;
+    let private = Access { exportable: false, ..Access::default() };
+    let open = Access { visibility: Visibility::Public, ..Access::default() };
+    peers[0].edit(&tea, &Draft { access: Some(private), ..Draft::default() })?;
+    let text = Some("Drinks a lot of tea".to_owned());
+    peers[1].edit(&tea, &Draft { content: text, access: Some(open), ..Draft::default() })?;
+    let seen = peers[0].core.store.memory_versions(&tea)?.len();
+    in_step(&peers)?;
+    let versions = peers[0].core.store.memory_versions(&tea)?;
+    for version in &versions[seen..] {
+        let access = version.memory.access.clone().unwrap_or_default();
+        ensure!(!access.exportable && access.visibility == Visibility::Private, "{access:?}");
+    }
     Ok(())
 }
 

@@ -102,6 +102,7 @@ impl ImportTask {
             memories: Counts::default(),
             embeddings: Counts::default(),
             same_as: None,
+            machine: None,
             attachments: 0,
             skipped: Vec::new(),
             warnings: Vec::new(),

@@ -9,6 +9,7 @@ use super::{
     fields::field_value,
     register::{EditedMemory, PatchStep},
 };
+use crate::causality::OriginId;
 
 /// A field of a memory for which several values are left. An edit of the field whose author has seen all of them
 /// settles it.
@@ -38,6 +39,8 @@ pub struct ConflictingEdit {
     pub edit_id: String,
     /// When it was made according to the clock of its author, in microseconds.
     pub at: i64,
+    /// The store in which it was made; `None` if that was before the store began to number its edits.
+    pub origin: Option<OriginId>,
 }
 
 impl UserEdits {
@@ -64,7 +67,11 @@ fn conflict(memory: &str, field: MemoryField, steps: &[&PatchStep]) -> Option<Fi
         if place == values.len() {
             values.push(ConflictingValue { value, edits: Vec::new() });
         }
-        values[place].edits.push(ConflictingEdit { edit_id: step.edit_id.clone(), at: step.at });
+        values[place].edits.push(ConflictingEdit {
+            edit_id: step.edit_id.clone(),
+            at: step.at,
+            origin: step.origin,
+        });
     }
     (values.len() > 1).then(|| FieldConflict { memory: memory.to_owned(), field, values })
 }

@@ -16,7 +16,7 @@ use crate::causality::OriginId;
 pub(super) struct PatchStep {
     pub(super) edit_id: String,
     pub(super) at: i64,
-    origin: Option<OriginId>,
+    pub(super) origin: Option<OriginId>,
     pub(super) patch: MemoryPatch,
 }
 

@@ -160,6 +160,7 @@ pub fn import_to_wire(record: ImportRecord) -> v1::Import {
         memories,
         embeddings,
         same_as: _,
+        machine,
         attachments,
         skipped,
         warnings,
@@ -218,6 +219,7 @@ pub fn import_to_wire(record: ImportRecord) -> v1::Import {
         signer: signer.unwrap_or_default(),
         partly_signed,
         would_change: (!would_change.none()).then(|| held_back_to_wire(would_change)),
+        machine: machine.unwrap_or_default(),
         forced: forced.into_iter().map(|problem| truncate(problem, MAX_TEXT_BYTES)).collect(),
     }
 }

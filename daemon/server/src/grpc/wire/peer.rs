@@ -1,7 +1,13 @@
 //! Peers, and conflicts of edits.
 
-use satchel_merge::evidence::{ConflictingEdit, ConflictingValue, FieldConflict};
+use std::collections::BTreeMap;
+
+use satchel_merge::{
+    causality,
+    evidence::{ConflictingEdit, ConflictingValue, FieldConflict},
+};
 use satchel_proto::{integers::signed, v1};
+use uuid::Uuid;
 
 use super::scalar::time_to_wire;
 use crate::peers::{Direction, PeerState, PeerView};
@@ -38,13 +44,18 @@ pub fn peer_to_wire(peer: PeerView) -> v1::Peer {
     }
 }
 
-/// Converts a conflict to the wire.
+/// Converts a conflict to the wire, given the names of peers by their series.
 #[must_use]
-pub fn conflict_to_wire(conflict: FieldConflict) -> v1::Conflict {
+pub fn conflict_to_wire(conflict: FieldConflict, names: &BTreeMap<Uuid, String>) -> v1::Conflict {
     let FieldConflict { memory, field, values } = conflict;
-    let edit = |ConflictingEdit { edit_id, at }: ConflictingEdit| v1::ConflictingEdit {
-        change_id: edit_id,
-        changed_at: Some(time_to_wire(at)),
+    let edit = |ConflictingEdit { edit_id, at, origin }: ConflictingEdit| {
+        let origin = origin.map(causality::OriginId::as_uuid);
+        v1::ConflictingEdit {
+            change_id: edit_id,
+            changed_at: Some(time_to_wire(at)),
+            origin: origin.map(|origin| origin.to_string()).unwrap_or_default(),
+            peer: origin.and_then(|origin| names.get(&origin)).cloned().unwrap_or_default(),
+        }
     };
     let value = |ConflictingValue { value, edits }: ConflictingValue| v1::ConflictingValue {
         value_json: value.to_string(),

@@ -39,10 +39,12 @@ fn concurrent(one: EditStep, other: EditStep) -> [EditStep; 2] {
 fn a_later_clock_does_not_replace_what_it_has_not_seen() {
     let [one, other] = concurrent(content("a", 9, "one"), content("b", 5, "other"));
     let edits = UserEdits::of(&[one.clone(), other.clone()]);
-    let edit = |edit_id: &str, at| vec![ConflictingEdit { edit_id: edit_id.to_owned(), at }];
+    let edit = |edit_id: &str, at, store| {
+        vec![ConflictingEdit { edit_id: edit_id.to_owned(), at, origin: Some(origin(store)) }]
+    };
     let values = vec![
-        ConflictingValue { value: "one".into(), edits: edit("a", 9) },
-        ConflictingValue { value: "other".into(), edits: edit("b", 5) },
+        ConflictingValue { value: "one".into(), edits: edit("a", 9, 0) },
+        ConflictingValue { value: "other".into(), edits: edit("b", 5, 1) },
     ];
     let conflict = FieldConflict { memory: "m".to_owned(), field: MemoryField::Content, values };
     assert_eq!(edits.conflicts(), [conflict]);
