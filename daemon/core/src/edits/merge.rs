@@ -43,26 +43,34 @@ impl Edits {
                 purged.redact_edit(step);
             });
         }
-        let mut counted = ActiveEvidence::load(&self.store, &provenance::undone_imports(&self.store)?)?;
-        let before = counted.derive();
-        let mut new = Vec::new();
-        for step in &steps {
-            // A copy of this store has what both have in common in a series of its own.
-            let (key, _) = step.encode().map_err(|_| EditError::Unencodable { what: "a change" })?;
-            if self.store.evidence(key)?.is_none() {
-                new.push(step);
-            }
-        }
-        let new: Vec<EditStep> = new.into_iter().cloned().collect();
-        counted.edit_steps.extend(steps.iter().cloned());
-        counted.user_edits = UserEdits::of(&counted.edit_steps);
-        let after = counted.derive();
-        let replaced = replaced_versions(&new, &before, &after);
-        let mut merging = Transaction::new(&self.store, call, self.clock.now_micros());
-        merging.precede_with(replaced, &before, &after)?;
-        merging.apply_difference(&before, after)?;
-        merging.merge(steps, entries)
+        merging(&self.store, call, self.clock.now_micros(), steps)?.merge(entries)
     }
+}
+
+/// Returns the transaction that merges steps of other stores. The caller holds the write lock.
+pub(super) fn merging<'a>(
+    store: &'a Store,
+    call: &'a EditContext,
+    now: i64,
+    steps: Vec<EditStep>,
+) -> Result<Transaction<'a>, EditError> {
+    let mut counted = ActiveEvidence::load(store, &provenance::undone_imports(store)?)?;
+    let before = counted.derive();
+    let mut new = Vec::new();
+    for step in &steps {
+        // A copy of this store has what both have in common in a series of its own.
+        let (key, _) = step.encode().map_err(|_| EditError::Unencodable { what: "a change" })?;
+        if store.evidence(key)?.is_none() {
+            new.push(step);
+        }
+    }
+    counted.edit_steps.extend(steps.iter().cloned());
+    counted.user_edits = UserEdits::of(&counted.edit_steps);
+    let after = counted.derive();
+    let mut merging = Transaction::new(store, call, now);
+    merging.precede_with(replaced_versions(&new, &before, &after), &before, &after)?;
+    merging.apply_difference(&before, after)?;
+    Ok(merging.with_steps_of_others(steps))
 }
 
 /// Returns the versions of memories that each of the steps makes and that are not shown after all of them, the oldest first.
@@ -70,7 +78,7 @@ impl Edits {
 /// Access and status are those that are shown in the end: what one store has made private must not be visible in between because another
 /// one wanted it otherwise.
 fn replaced_versions(
-    steps: &[EditStep],
+    steps: &[&EditStep],
     before: &DerivedMemories,
     after: &DerivedMemories,
 ) -> BTreeMap<String, Vec<Memory>> {
@@ -118,6 +126,9 @@ pub(super) fn shown_in(store: &Store, edits: &UserEdits) -> Result<DerivedMemori
     each_row(
         |after| store.memories(&query, after, PAGE, at),
         |MemoryRecord { memory, .. }| {
+            if let Some(signer) = provenance::untrusted_signer(store, &memory.id)? {
+                shown.untrusted.insert(memory.id.clone(), signer);
+            }
             shown.memories.insert(memory.id.clone(), memory);
             Ok::<_, StoreError>(())
         },

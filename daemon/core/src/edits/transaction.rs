@@ -266,9 +266,13 @@ impl<'a> Transaction<'a> {
         Ok(done)
     }
 
+    /// Writes the steps of other stores too, with their causality.
+    pub(super) fn with_steps_of_others(self, steps: Vec<EditStep>) -> Self {
+        Self { edit_steps: steps, merge: true, ..self }
+    }
+
     /// Writes steps of other stores, `entries`, and the changes. Durable when this returns.
-    pub(super) fn merge(mut self, steps: Vec<EditStep>, entries: Vec<Change>) -> Result<(), EditError> {
-        (self.edit_steps, self.merge) = (steps, true);
+    pub(super) fn merge(self, entries: Vec<Change>) -> Result<(), EditError> {
         let origin = self.origin(self.now);
         let store = self.store;
         let (mut batches, _) = self.written()?;

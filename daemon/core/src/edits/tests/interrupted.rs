@@ -1,12 +1,16 @@
 //! A change of many memories of which only the first commit is stored, as after a crash or on a full disk.
 
 use satchel_host::Throttle;
+use satchel_merge::evidence::{EditAction, EditStep, MemoryField, MemoryPatch};
+use satchel_pam::hash::ContentHash;
 use satchel_source::CancelToken;
+use uuid::Uuid;
 
 use super::*;
 use crate::{
     derived::{mark_pending, pending_by},
     ingest::session::Session,
+    provenance::{record_untrusted_signer, untrusted_signer},
     write_lock::WriteLock,
 };
 
@@ -85,6 +89,66 @@ fn an_import_first_completes_an_interrupted_change() {
     session.lock().unwrap();
     check_complete(&fixture, &ids);
     assert_eq!(pending_mark(&fixture), "");
+}
+
+/// Returns a store with one memory, and steps of another store that change it twice and set another field.
+fn steps_of_others() -> (Fixture, String, Vec<EditStep>) {
+    let fixture = Fixture::new();
+    let id = fixture.add("Drinks tea");
+    let memory = fixture.memory(&id);
+    let step = |at: i64, field, change: &dyn Fn(&mut Memory)| {
+        let mut to = memory.clone();
+        change(&mut to);
+        let patch = MemoryPatch { fields: [field].into(), to, reverses_retraction: false };
+        EditStep::new(Uuid::new_v4().to_string(), at, EditAction::Patch(Box::new(patch)))
+    };
+    let now = fixture.clock.now_micros();
+    let write = |text: &str| {
+        let text = text.to_owned();
+        move |memory: &mut Memory| {
+            memory.content_hash = ContentHash::of(&text);
+            memory.content.clone_from(&text);
+        }
+    };
+    let steps = vec![
+        step(now + 10, MemoryField::Content, &write("Drinks green tea")),
+        step(now + 20, MemoryField::Content, &write("Drinks black tea")),
+        step(now + 30, MemoryField::Tags, &|memory| memory.tags = vec!["kitchen".to_owned()]),
+    ];
+    (fixture, id, steps)
+}
+
+/// Edits of other stores take a commit for each version. After a crash between any two of them, what is shown follows from all.
+#[test]
+fn a_merge_that_is_interrupted_after_any_commit_is_completed() {
+    for committed in 1.. {
+        let (fixture, id, steps) = steps_of_others();
+        // A note that does not follow from the evidence, as an earlier state may have left it.
+        let note = record_untrusted_signer(&fixture.store, &id, Some(&"z6MkX".to_owned()));
+        let note = Batch { changes: note.unwrap().into_iter().collect(), ..Batch::default() };
+        fixture.store.commit(note).unwrap();
+        let call = call(WHY);
+        let now = fixture.clock.now_micros();
+        let merging = merge::merging(&fixture.store, &call, now, steps).unwrap();
+        let (batches, _) = merging.written().unwrap();
+        assert!(batches.len() >= 3, "each version has a commit: {}", batches.len());
+        if committed > batches.len() {
+            break;
+        }
+        for batch in &batches[..committed] {
+            fixture.store.commit(batch.clone()).unwrap();
+        }
+        let fixture = fixture.restarted(false);
+        let shown = fixture.memory(&id);
+        assert_eq!(
+            (shown.content.as_str(), shown.tags.join(" ")),
+            ("Drinks black tea", "kitchen".to_owned())
+        );
+        assert_eq!(pending_mark(&fixture), "");
+        let signer = untrusted_signer(&fixture.store, &id).unwrap();
+        assert!(committed == batches.len() || signer.is_none(), "{committed}: {signer:?}");
+        fixture.check().unwrap();
+    }
 }
 
 #[test]
