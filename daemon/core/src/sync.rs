@@ -215,6 +215,7 @@ impl Sync {
     /// # Errors
     /// When the key cannot be read or written, or an error of the store.
     pub fn resume(&self, data_dir: &Path) -> Result<Option<OriginId>, SyncError> {
+        series_key::remove_unfinished(data_dir)?;
         let Some(own) = entries::own(self.0.store())? else { return Ok(None) };
         match SeriesIdentity::load(data_dir)? {
             Some(identity) if identity.origin() == own => {

@@ -1,5 +1,7 @@
 //! Two daemons on this machine that keep their stores in step, compared with a copy of the same data directory.
 
+mod groups;
+
 use std::{
     path::{Path, PathBuf},
     process::Command,
@@ -120,8 +122,11 @@ pub(crate) fn all(scratch: &Path, megabytes_of_export: u64) -> Result<()> {
     // What follows the last exchange is over.
     thread::sleep(SETTLED);
     idle()?;
+    groups::small_difference((&desk, &laptop), scratch, megabytes_of_export)?;
     ensure!(desk.digest()? == laptop.digest()?, "the stores differ");
-    Ok(())
+    drop((desk, laptop));
+    groups::chain_and_ring(scratch)?;
+    groups::growth(scratch)
 }
 
 /// Copies a data directory file by file, each with fsync; returns the seconds.
@@ -193,16 +198,18 @@ fn apart(desk: &Machine, laptop: &Machine) -> Result<()> {
     Ok(())
 }
 
+/// Returns how many bytes the loopback interface has received.
+fn loopback_bytes() -> Result<f64> {
+    let table = std::fs::read_to_string("/proc/net/dev")?;
+    let line = table.lines().find_map(|line| line.trim().strip_prefix("lo:")).context("no loopback")?;
+    Ok(line.split_whitespace().next().context("no count")?.parse()?)
+}
+
 /// Measures what two daemons that have nothing to exchange send each other. Nothing else may use the loopback interface.
 fn idle() -> Result<()> {
-    let bytes = || -> Result<f64> {
-        let table = std::fs::read_to_string("/proc/net/dev")?;
-        let line = table.lines().find_map(|line| line.trim().strip_prefix("lo:")).context("no loopback")?;
-        Ok(line.split_whitespace().next().context("no count")?.parse()?)
-    };
-    let before = bytes()?;
+    let before = loopback_bytes()?;
     thread::sleep(IDLE);
-    let sent = bytes()? - before;
+    let sent = loopback_bytes()? - before;
     let minutes = IDLE.as_secs_f64() / 60.0;
     print_line(&format!("an idle pair sends {:.0} bytes a minute, with all headers", sent / minutes));
     Ok(())

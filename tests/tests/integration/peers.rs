@@ -4,6 +4,7 @@ mod change_files;
 mod convergence;
 mod copies;
 mod erasures;
+mod histories;
 mod hostile;
 mod network;
 mod peer_daemon;

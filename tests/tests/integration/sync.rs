@@ -4,6 +4,7 @@ mod convergence;
 mod erasures;
 mod faults;
 mod histories;
+mod kept_changes;
 mod payloads;
 mod peer;
 mod recordings;

@@ -18,7 +18,7 @@ use crate::{data_dir::PEERS, key_checksum, plain_file};
 
 const FILE: &str = "series.json";
 const FORMAT: u32 = 1;
-/// Prefix of a file that is being written. One that a crash leaves behind is replaced or removed by nobody, and never read.
+/// Prefix of a file of the folder that is being written, also by the server. One that a crash leaves behind is removed at the next start.
 const UNFINISHED: &str = ".new-";
 /// Largest file that is read, in bytes.
 const MAX_FILE_BYTES: u64 = 64 << 10;
@@ -120,6 +120,27 @@ impl SeriesIdentity {
     }
 }
 
+/// Removes the files that a kill left behind while they were written. Only for the start, when nothing else writes to the folder.
+///
+/// # Errors
+/// They cannot be removed.
+pub(super) fn remove_unfinished(data_dir: &Path) -> Result<(), SeriesKeyError> {
+    let folder = data_dir.join(PEERS);
+    let remove = || -> io::Result<()> {
+        for entry in fs::read_dir(&folder)? {
+            let entry = entry?;
+            if entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
+                fs::remove_file(entry.path())?;
+            }
+        }
+        Ok(())
+    };
+    match remove() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        outcome => outcome.map_err(failed("clean the folder of", &folder)),
+    }
+}
+
 fn path_of(data_dir: &Path) -> PathBuf {
     data_dir.join(PEERS).join(FILE)
 }
@@ -138,17 +159,12 @@ fn decode(file: &KeyFile) -> Option<SeriesIdentity> {
     Some(SeriesIdentity { key: SigningKey::from_bytes(&seed), salt })
 }
 
-/// Replaces `path` in `folder`, which is created with mode 0700 if it does not exist. Files that a kill left behind are removed.
+/// Replaces `path` in `folder`, which is created with mode 0700 if it does not exist.
 fn write_durably(folder: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
     if !folder.is_dir() {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     }
     fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
-    for entry in fs::read_dir(folder)?.flatten() {
-        if entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
-            fs::remove_file(entry.path())?;
-        }
-    }
     // Files of this crate have mode 0600.
     let mut file = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(folder)?;
     file.write_all(bytes)?;
@@ -170,8 +186,11 @@ mod tests {
         assert!(SeriesIdentity::load(dir.path()).unwrap().is_none());
         let identity = SeriesIdentity::generate().unwrap();
         identity.save(dir.path()).unwrap();
-        fs::write(dir.path().join(PEERS).join(".new-left"), "secret").unwrap();
+        let other = dir.path().join(PEERS).join(".new-other");
+        fs::write(&other, "being written").unwrap();
         identity.save(dir.path()).unwrap();
+        assert!(other.exists(), "what others write at the same time stays");
+        remove_unfinished(dir.path()).unwrap();
         let path = path_of(dir.path());
         let names: Vec<_> =
             fs::read_dir(path.parent().unwrap()).unwrap().map(|entry| entry.unwrap().path()).collect();
