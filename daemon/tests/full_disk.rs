@@ -5,6 +5,8 @@
 
 #[expect(dead_code, reason = "other tests use the rest of it")]
 mod home;
+#[expect(dead_code, reason = "other tests use the rest of it")]
+mod paired;
 
 use std::{
     path::{Path, PathBuf},
@@ -12,7 +14,8 @@ use std::{
     time::Instant,
 };
 
-use home::{LONG, TestHome, code, ended, stderr};
+use home::{LONG, TestHome, code, ended, stderr, stop};
+use paired::Listening;
 use satchel_tests::small_disk::SmallDisk;
 
 fn demo(name: &str) -> String {
@@ -156,4 +159,36 @@ fn a_read_only_disk_can_be_read() {
     fixture.disk.remount("rw").unwrap();
     assert_eq!(fixture.read_all(), shown);
     fixture.run_ok(&["import", &demo("claude-export")]);
+}
+
+/// A machine whose disk is full takes nothing of its peers, says so, and catches up when there is room again.
+#[test]
+fn a_full_disk_stops_the_exchange_with_peers_until_there_is_room() {
+    let Some(disk) = SmallDisk::mount(160).unwrap() else { return };
+    let (fixture, desk) = (Fixture { home: TestHome::new(), disk }, Listening::start());
+    let daemon = fixture.serve();
+    let code_of_desk = desk.code(&["--as", "laptop", "--role", "peer"]);
+    fixture.run_ok(&["peers", "add", &code_of_desk, "--address", &desk.address, "--as", "desk"]);
+    fixture.run_ok(&["sync", "--wait"]);
+    fixture.disk.fill().unwrap();
+    paired::ok(&desk.home, &["import", &demo("chatgpt-export")]);
+    paired::ok(&desk.home, &["import", &demo("claude-export")]);
+    for _ in 0..3 {
+        fixture.assert_refused(&["sync"]);
+    }
+    let listed: serde_json::Value =
+        serde_json::from_str(&fixture.run_ok(&["peers", "list", "--json"])).unwrap();
+    let peer = &listed["peers"][0];
+    assert!(peer["last_error"].to_string().contains("no space left"), "{listed}");
+    assert_eq!(peer["in_step"], false, "{listed}");
+    assert_eq!(paired::json(&desk.home, &["peers", "list"])["peers"][0]["in_step"], false);
+    fixture.disk.free().unwrap();
+    fixture.run_ok(&["sync", "--wait"]);
+    let digest = |status: serde_json::Value| status["digest"].as_str().unwrap().to_owned();
+    let there = digest(paired::json(&desk.home, &["sync", "status"]));
+    let here = digest(serde_json::from_str(&fixture.run_ok(&["sync", "status", "--json"])).unwrap());
+    assert_eq!(here, there);
+    stop(daemon);
+    assert_eq!(code(&fixture.run(&["doctor"])), Some(0));
+    desk.stop();
 }

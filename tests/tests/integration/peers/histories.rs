@@ -176,7 +176,7 @@ impl Group {
 #[tokio::test(flavor = "multi_thread")]
 async fn daemons_come_in_step_after_any_history() -> Result<()> {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let histories = number("SATCHEL_PEER_HISTORIES").unwrap_or(4);
+    let histories = number("SATCHEL_PEER_HISTORIES").unwrap_or(10);
     let first = number("PROPTEST_RNG_SEED").unwrap_or(0);
     for seed in 0..histories {
         let mut group = Group::new(first.wrapping_add(seed)).await?;
