@@ -109,45 +109,69 @@ impl Sync {
         sink: impl Write,
     ) -> Result<WrittenChangeFile, ChangeFileFailure> {
         let key = self.own_key()?;
-        let wanted = self.missing_files()?.into_iter().take(MAX_WANTED).collect();
-        let own = entries::own(self.0.store()).map_err(SyncError::from)?.ok_or(SyncError::NotBegun)?;
-        let series = entries::series(self.0.store(), own).map_err(SyncError::from)?.ok_or(UNREADABLE)?;
-        let header = ChangeFileHeader {
+        let header = self.header_of(new)?;
+        let encryption = ExportEncryption::parse(std::slice::from_ref(&new.recipient), None);
+        let encryption = encryption.ok().flatten().ok_or(ChangeFileFailure::Recipient)?;
+        let encrypted = encryption.encrypt(BufWriter::with_capacity(BUFFER_BYTES, sink))?;
+        let mut writer = ChangeFileWriter::begin(encrypted, &header)?;
+        let mut digests = new.wanted.clone();
+        let changes = self.push_changes(&mut writer, &header, &mut digests)?;
+        let files = self.push_files(&mut writer, digests)?;
+        writer.finish(&key)?.finish()?.flush()?;
+        Ok(WrittenChangeFile { changes, files })
+    }
+
+    fn header_of(&self, new: &NewChangeFile) -> Result<ChangeFileHeader, SyncError> {
+        let own = entries::own(self.0.store())?.ok_or(SyncError::NotBegun)?;
+        let series = entries::series(self.0.store(), own)?.ok_or(UNREADABLE)?;
+        Ok(ChangeFileHeader {
             sender: *series.key(),
             receiver: new.recipient.clone(),
             created_at: new.created_at,
             frontier: self.frontier()?,
             base: new.base.clone(),
-            wanted,
+            wanted: self.missing_files()?.into_iter().take(MAX_WANTED).collect(),
+        })
+    }
+
+    /// Writes the changes between the base and the frontier of `header`, and collects the files to which they refer. Returns the number of
+    /// the changes.
+    fn push_changes(
+        &self,
+        writer: &mut ChangeFileWriter<impl Write>,
+        header: &ChangeFileHeader,
+        digests: &mut BTreeSet<Sha256Digest>,
+    ) -> Result<u64, ChangeFileFailure> {
+        let (mut written, mut outcome) = (0, Ok(()));
+        let mut push = |change: SignedChange| {
+            digests.extend(files_of_change(self.0.store(), &change)?);
+            writer.push(&change)?;
+            written += 1;
+            Ok::<_, ChangeFileFailure>(())
         };
-        let encryption = ExportEncryption::parse(std::slice::from_ref(&new.recipient), None);
-        let encryption = encryption.ok().flatten().ok_or(ChangeFileFailure::Recipient)?;
-        let encrypted = encryption.encrypt(BufWriter::with_capacity(BUFFER_BYTES, sink))?;
-        let mut writer = ChangeFileWriter::begin(encrypted, &header)?;
-        let mut written = WrittenChangeFile::default();
-        let mut digests = new.wanted.clone();
-        let (mut outcome, store) = (Ok(()), self.0.store());
-        self.changes_after(&new.base, |change| {
+        self.changes_after(&header.base, |change| {
             // What was added since the header was written belongs to the next file.
-            if !header.frontier.contains(change.change().origin, change.change().counter) {
-                return true;
+            if header.frontier.contains(change.change().origin, change.change().counter) {
+                outcome = push(change);
             }
-            written.changes += 1;
-            outcome = writer
-                .push(&change)
-                .map_err(ChangeFileFailure::from)
-                .and_then(|()| Ok(digests.extend(files_of_change(store, &change)?)));
             outcome.is_ok()
         })?;
-        outcome?;
+        outcome.map(|()| written)
+    }
+
+    /// Writes those of the files that the store has; returns their number.
+    fn push_files(
+        &self,
+        writer: &mut ChangeFileWriter<impl Write>,
+        digests: BTreeSet<Sha256Digest>,
+    ) -> Result<u64, ChangeFileFailure> {
+        let mut written = 0;
         for digest in self.without_erased(digests)? {
-            if let Some(mut file) = store.blob_open(digest.as_bytes()).map_err(SyncError::from)? {
-                let length = file.length()?;
-                writer.push_file(digest, length, &mut file)?;
-                written.files += 1;
+            if let Some(mut file) = self.0.store().blob_open(digest.as_bytes()).map_err(SyncError::from)? {
+                writer.push_file(digest, file.length()?, &mut file)?;
+                written += 1;
             }
         }
-        writer.finish(&key)?.finish()?.flush()?;
         Ok(written)
     }
 
@@ -207,7 +231,7 @@ impl Sync {
 /// Derives the age identity of a store from the key of its series.
 fn identity_of(key: &SigningKey) -> Option<x25519::Identity> {
     let seed = Zeroizing::new(key.to_bytes());
-    let secret = Sha256::new().chain_update(DERIVATION).chain_update(&*seed).finalize();
+    let secret = Sha256::new().chain_update(DERIVATION).chain_update(*seed).finalize();
     let text = bech32::encode_upper::<Bech32>(Hrp::parse(IDENTITY_PREFIX).ok()?, &secret).ok()?;
     let text = SecretString::from(text);
     x25519::Identity::from_str(text.expose_secret()).ok()

@@ -162,7 +162,11 @@ pub(super) async fn exchange(
     let mut exchange = Exchange { peers, peer, client: client(channel), problem: None, moved: 0 };
     let outcome = exchange.run().await;
     let saved = peers.clone();
-    blocking(move || Ok(saved.save_contacts(false))).await?;
+    blocking(move || {
+        saved.save_contacts(false);
+        Ok(())
+    })
+    .await?;
     outcome.map(|()| exchange.problem)
 }
 

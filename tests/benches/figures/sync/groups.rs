@@ -104,7 +104,7 @@ pub(super) fn growth(scratch: &Path) -> Result<()> {
         sizes[2],
         sizes[0] / alone
     ));
-    let words = ["--data-dir".into(), data("desk").into(), "doctor".into()];
+    let words: [std::ffi::OsString; 3] = ["--data-dir".into(), data("desk").into(), "doctor".into()];
     run(&program, &words)?;
     Ok(())
 }
