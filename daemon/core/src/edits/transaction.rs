@@ -50,6 +50,8 @@ pub(super) struct Transaction<'a> {
     replaced: Vec<Vec<Change>>,
     /// What is shown after them as it was before, by the actor who made it so.
     shown_again: BTreeMap<String, Vec<Change>>,
+    /// When each memory was last edited; loaded when the clock is behind.
+    last_steps: Option<BTreeMap<String, i64>>,
     /// It merges edits of other stores.
     merge: bool,
     pub(super) done: EditOutcome,
@@ -68,6 +70,7 @@ impl<'a> Transaction<'a> {
             series: None,
             replaced: Vec::new(),
             shown_again: BTreeMap::new(),
+            last_steps: None,
             merge: false,
             done: EditOutcome::default(),
         }
@@ -182,7 +185,7 @@ impl<'a> Transaction<'a> {
             fields.insert(MemoryField::Status);
         }
         let lifts = shown.status == Status::Retracted && to.status != Status::Retracted;
-        let at = self.after(shown, lifts);
+        let at = self.after(shown, lifts)?;
         let mut next = shown.clone();
         apply_fields(&fields, to, at, &mut next);
         check(Some(shown), &next)?;
@@ -198,10 +201,33 @@ impl<'a> Transaction<'a> {
     }
 
     /// Returns the current time, or a time just after the last statement on the memory if the clock went back.
-    fn after(&self, shown: &Memory, lifts: bool) -> i64 {
+    fn after(&mut self, shown: &Memory, lifts: bool) -> Result<i64, EditError> {
+        let changed_at = satchel_pam::lifecycle::changed_at(shown);
         let last = edited_fields(shown).into_values().max().map(|last| last.saturating_add(1));
-        let lifted = lifts.then(|| satchel_pam::lifecycle::changed_at(shown).saturating_add(1));
-        [last, lifted].into_iter().flatten().fold(self.now, i64::max)
+        let lifted = lifts.then(|| changed_at.saturating_add(1));
+        let at = [last, lifted].into_iter().flatten().fold(self.now, i64::max);
+        if at > changed_at {
+            return Ok(at);
+        }
+        // A step of which nothing is shown, such as a successor that does not fit any more, leaves no mark.
+        let last = self.last_steps()?.get(&shown.id).map(|last| last.saturating_add(1));
+        Ok(last.map_or(at, |last| at.max(last)))
+    }
+
+    /// Returns when each memory was last edited.
+    fn last_steps(&mut self) -> Result<&BTreeMap<String, i64>, EditError> {
+        if self.last_steps.is_none() {
+            let counted = ActiveEvidence::load(self.store, &provenance::undone_imports(self.store)?)?;
+            let mut last = BTreeMap::new();
+            for step in &counted.edit_steps {
+                if let Some(id) = step.memory() {
+                    let at = last.entry(id).or_insert(step.at);
+                    *at = step.at.max(*at);
+                }
+            }
+            self.last_steps = Some(last);
+        }
+        Ok(self.last_steps.get_or_insert_default())
     }
 
     /// Makes the `supersedes` relations to a memory agree with its `superseded_by`; returns the relation to draw, if
