@@ -5,6 +5,7 @@
 
 mod authorship;
 mod draft;
+mod earlier_versions;
 mod interrupted;
 mod memories;
 mod merge;

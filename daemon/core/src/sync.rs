@@ -43,14 +43,14 @@ use satchel_sync::{
 use self::series_key::SeriesIdentity;
 pub use self::{
     apply::{Applied, Blocked},
-    change_file::{ChangeFileFailure, NewChangeFile, WrittenChangeFile},
+    change_file::{ChangeFileFailure, NewChangeFile, WrittenChangeFile, is_file_recipient},
     digest::StateDigest,
     files::FileError,
     receive::{Received, Refused},
     series_key::SeriesKeyError,
 };
 use crate::{
-    edits::EditError,
+    edits::{EditError, complete_interrupted},
     ingest::{Imports, IngestError, Inner},
     provenance::{ActiveEvidence, ProvenanceError, undone_imports},
     recording::{RecordingError, each_recording},
@@ -303,6 +303,16 @@ impl Sync {
     /// When the ledger cannot be read.
     pub fn origin(&self) -> Result<Option<OriginId>, SyncError> {
         Ok(entries::own(self.0.store())?)
+    }
+
+    /// Completes a merge of edits that an error interrupted, such as a full disk: until then, the store may show a value that another one
+    /// replaces. Does nothing if there is none.
+    ///
+    /// # Errors
+    /// An error of the store.
+    pub fn complete_merge(&self) -> Result<(), SyncError> {
+        let _guard = self.0.lock_writes();
+        Ok(complete_interrupted(self.0.store())?)
     }
 
     /// Returns whether the store holds changes that have not taken effect, for example because the program was stopped after it had received

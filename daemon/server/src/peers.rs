@@ -13,7 +13,7 @@ mod status;
 mod stored;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::PathBuf,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -276,17 +276,25 @@ impl Peers {
 
     /// Writes down what is known of the peers: at once if `now` is set or another peer is there, otherwise from time to time. Blocks.
     pub(crate) fn save_contacts(&self, now: bool) {
+        let unusable: BTreeSet<String> = lock(&self.0.unusable).keys().cloned().collect();
+        let saved = self.0.contacts.save(|| self.known_contacts(), &unusable, now);
+        if let Err(error) = saved {
+            tracing::warn!(error = chain(&error), "what is known of peers cannot be stored");
+        }
+    }
+
+    fn known_contacts(&self) -> BTreeMap<String, Contact> {
         let outgoing: Vec<Arc<Outgoing>> = lock(&self.0.outgoing).values().cloned().collect();
         let mut contacts: BTreeMap<String, Contact> =
             outgoing.iter().map(|peer| (peer.name(), peer.contact())).collect();
-        let registry = self.0.devices.registry();
-        let incoming = lock(&self.0.incoming).clone();
-        contacts.extend(
-            incoming.into_iter().filter(|(id, _)| registry.find(id).is_ok_and(|device| !device.revoked())),
-        );
-        if let Err(error) = self.0.contacts.save(&contacts, now) {
-            tracing::warn!(error = chain(&error), "what is known of peers cannot be stored");
+        let devices = self.0.devices.registry().list(false);
+        let incoming = lock(&self.0.incoming);
+        for device in &devices {
+            if let Some(contact) = incoming.get(device.id.as_str()) {
+                contacts.insert(device.id.to_string(), contact.clone());
+            }
         }
+        contacts
     }
 
     /// Notes what an incoming peer sent and could not be stored or take effect.

@@ -95,7 +95,7 @@ fn same_statement(one: &Memory, other: &Memory) -> bool {
 }
 
 /// Returns whether two versions state the same for the same times.
-fn same_effect(one: &Memory, other: &Memory) -> bool {
+pub(super) fn same_effect(one: &Memory, other: &Memory) -> bool {
     let times = |memory: &Memory| (memory.status, memory.temporal.valid_from, memory.temporal.valid_until);
     same_statement(one, other) && times(one) == times(other)
 }

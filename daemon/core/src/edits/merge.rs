@@ -1,17 +1,13 @@
 //! Merges edits that were made in other stores.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use satchel_merge::evidence::{DerivedMemories, EditAction, EditStep, MemoryField, UserEdits, apply_fields};
-use satchel_pam::memory::Memory;
+use satchel_merge::evidence::{DerivedMemories, EditStep, UserEdits};
 use satchel_source::CancelToken;
 use satchel_store::{Change, MemoryQuery, MemoryRecord, RelationRecord, Store, StoreError};
 
 use super::{
-    EditContext, EditError, Edits, Transaction,
-    draft::{differing, ordered},
-    interrupted::complete_interrupted,
-    memories::new_memory,
+    EditContext, EditError, Edits, Transaction, earlier_versions, interrupted::complete_interrupted,
 };
 use crate::{
     each_row,
@@ -68,54 +64,9 @@ pub(super) fn merging<'a>(
     counted.user_edits = UserEdits::of(&counted.edit_steps);
     let after = counted.derive();
     let mut merging = Transaction::new(store, call, now);
-    merging.precede_with(replaced_versions(&new, &before, &after), &before, &after)?;
+    let earlier = earlier_versions::batches(store, &merging.origin(now), &new, (&before, &after))?;
     merging.apply_difference(&before, after)?;
-    Ok(merging.with_steps_of_others(steps))
-}
-
-/// Returns the versions of memories that each of the steps makes and that are not shown after all of them, the oldest first.
-///
-/// Access and status are those that are shown in the end: what one store has made private must not be visible in between because another
-/// one wanted it otherwise.
-fn replaced_versions(
-    steps: &[&EditStep],
-    before: &DerivedMemories,
-    after: &DerivedMemories,
-) -> BTreeMap<String, Vec<Memory>> {
-    let mut versions: BTreeMap<String, Vec<Memory>> = BTreeMap::new();
-    for step in steps {
-        let Some(id) = step.memory() else { continue };
-        let Some(shown) = after.memories.get(&id) else { continue };
-        let current =
-            versions.get(&id).and_then(|versions| versions.last()).or_else(|| before.memories.get(&id));
-        let mut next = match (&step.action, current) {
-            (EditAction::AddMemory(evidence), None) => match new_memory(evidence) {
-                Ok(memory) => memory,
-                Err(_) => continue,
-            },
-            (EditAction::Patch(patch), Some(current)) => {
-                let (mut next, mut fields) = (current.clone(), patch.fields.clone());
-                fields.retain(|field| !matches!(field, MemoryField::Access | MemoryField::Status));
-                apply_fields(&fields, &patch.to, step.at, &mut next);
-                next
-            }
-            _ => continue,
-        };
-        next.access.clone_from(&shown.access);
-        next.status = shown.status;
-        next.temporal.superseded_by.clone_from(&shown.temporal.superseded_by);
-        let is_new = current.is_none_or(|current| !differing(current, &next).is_empty());
-        // The ends of a period that were set in different stores may not fit together.
-        if is_new && ordered(&next).is_ok() {
-            versions.entry(id).or_default().push(next);
-        }
-    }
-    for (id, versions) in &mut versions {
-        let shown = after.memories.get(id);
-        versions.pop_if(|last| shown.is_some_and(|shown| differing(shown, last).is_empty()));
-    }
-    versions.retain(|_, versions| !versions.is_empty());
-    versions
+    Ok(merging.with_steps_of_others(steps, earlier))
 }
 
 /// Returns what the store shows, as if it had been derived from evidence. Relations that are withdrawn for another reason than an edit

@@ -7,8 +7,7 @@ use std::{
 };
 
 use satchel_merge::evidence::{
-    DerivedMemories, EditAction, EditStep, MemoryField, MemoryPatch, UserEdits, apply_fields, edited_fields,
-    supersedes,
+    EditAction, EditStep, MemoryField, MemoryPatch, UserEdits, apply_fields, edited_fields, supersedes,
 };
 use satchel_pam::{
     memory::{Memory, Provenance, Status},
@@ -46,10 +45,8 @@ pub(super) struct Transaction<'a> {
     first: Vec<Batch>,
     /// The store's own series, if it has one.
     series: Option<Rc<RefCell<LocalSeries>>>,
-    /// Versions that come before those of `changes`; each list is in commits of its own.
-    replaced: Vec<Vec<Change>>,
-    /// What is shown after them as it was before, by the actor who made it so.
-    shown_again: BTreeMap<String, Vec<Change>>,
+    /// Commits of versions that come after the evidence and before `changes`.
+    earlier: Vec<Batch>,
     /// When each memory was last edited; loaded when the clock is behind.
     last_steps: Option<BTreeMap<String, i64>>,
     /// It merges edits of other stores.
@@ -68,8 +65,7 @@ impl<'a> Transaction<'a> {
             changes: Vec::new(),
             first: Vec::new(),
             series: None,
-            replaced: Vec::new(),
-            shown_again: BTreeMap::new(),
+            earlier: Vec::new(),
             last_steps: None,
             merge: false,
             done: EditOutcome::default(),
@@ -79,36 +75,6 @@ impl<'a> Transaction<'a> {
     /// Appends the steps to the store's own series.
     pub(super) fn with_series(self, series: Option<LocalSeries>) -> Self {
         Self { series: series.map(|series| Rc::new(RefCell::new(series))), ..self }
-    }
-
-    /// Writes versions of memories before those that are shown in the end, each in a commit of its own.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
-    pub(super) fn precede_with(
-        &mut self,
-        replaced: BTreeMap<String, Vec<Memory>>,
-        before: &DerivedMemories,
-        after: &DerivedMemories,
-    ) -> Result<(), EditError> {
-        for (id, versions) in replaced {
-            if let (Some(from), Some(to)) = (before.memories.get(&id), after.memories.get(&id))
-                && from == to
-                && let Some(shown) = self.store.memory(&id, None)?
-            {
-                let again = self.shown_again.entry(shown.origin.actor).or_default();
-                again.push(Change::Memory(Box::new(to.clone())));
-            }
-            for (at, version) in versions.into_iter().enumerate() {
-                if self.replaced.len() == at {
-                    self.replaced.push(Vec::new());
-                }
-                if let Some(layer) = self.replaced.get_mut(at) {
-                    layer.push(Change::Memory(Box::new(version)));
-                }
-            }
-        }
-        Ok(())
     }
 
     /// Returns a transaction with an origin of its own that is part of `change`.
@@ -292,9 +258,9 @@ impl<'a> Transaction<'a> {
         Ok(done)
     }
 
-    /// Writes the steps of other stores too, with their causality.
-    pub(super) fn with_steps_of_others(self, steps: Vec<EditStep>) -> Self {
-        Self { edit_steps: steps, merge: true, ..self }
+    /// Writes the steps of other stores too, with their causality, and `earlier` before the changes.
+    pub(super) fn with_steps_of_others(self, steps: Vec<EditStep>, earlier: Vec<Batch>) -> Self {
+        Self { edit_steps: steps, merge: true, earlier, ..self }
     }
 
     /// Writes steps of other stores, `entries`, and the changes. Durable when this returns.
@@ -310,7 +276,7 @@ impl<'a> Transaction<'a> {
         Ok(())
     }
 
-    fn origin(&self, at_micros: i64) -> Origin {
+    pub(super) fn origin(&self, at_micros: i64) -> Origin {
         let EditContext { actor, reason, .. } = self.call;
         Origin { import: None, actor: actor.clone(), reason: reason.clone(), at_micros }
     }
@@ -334,7 +300,8 @@ impl<'a> Transaction<'a> {
         }
         let changes = last_of_each(std::mem::take(&mut self.changes));
         let origin = self.origin(at);
-        let own = self.batches(evidence, changes, &origin)?;
+        let earlier = std::mem::take(&mut self.earlier);
+        let own = self.batches(evidence, earlier, changes, &origin)?;
         let mut batches = std::mem::take(&mut self.first);
         let parts = batches.len();
         batches.extend(own);
@@ -373,6 +340,7 @@ impl<'a> Transaction<'a> {
     fn batches(
         &self,
         evidence: Vec<Change>,
+        earlier: Vec<Batch>,
         mut changes: Vec<Change>,
         origin: &Origin,
     ) -> Result<Vec<Batch>, EditError> {
@@ -382,17 +350,14 @@ impl<'a> Transaction<'a> {
             return Ok(Vec::new());
         }
         let mut batches = vec![Batch { origin: origin.clone(), changes: evidence }];
-        if count <= BATCH_CHANGES && bytes <= BATCH_BYTES && self.replaced.is_empty() {
+        if count <= BATCH_CHANGES && bytes <= BATCH_BYTES && earlier.is_empty() {
             batches[0].changes.extend(changes);
             return Ok(batches);
         }
-        let first = if self.replaced.is_empty() { first_of(&mut changes) } else { None };
+        let first = if earlier.is_empty() { first_of(&mut changes) } else { None };
         let named = first.as_ref().map(|memory| memory.id.clone());
         batches[0].changes.extend(first.map(Change::Memory));
-        batches.extend(self.replaced.iter().flat_map(|versions| split(versions.clone(), origin)));
-        batches.extend(self.shown_again.iter().flat_map(|(actor, versions)| {
-            split(versions.clone(), &Origin { actor: actor.clone(), ..origin.clone() })
-        }));
+        batches.extend(earlier);
         batches.extend(split(changes, origin));
         if batches.len() > 1 {
             let [incomplete, complete] = interrupted::marks(self.store, &self.id, origin, named, self.merge)?;
@@ -469,7 +434,7 @@ fn first_of(changes: &mut Vec<Change>) -> Option<Box<Memory>> {
 }
 
 /// Splits changes into commits of bounded size.
-fn split(changes: Vec<Change>, origin: &Origin) -> Vec<Batch> {
+pub(super) fn split(changes: Vec<Change>, origin: &Origin) -> Vec<Batch> {
     let mut batches: Vec<Batch> = Vec::new();
     let mut bytes = BATCH_BYTES;
     for change in changes {
@@ -492,7 +457,7 @@ fn push_to_last(batches: &mut [Batch], change: Change) {
     }
 }
 
-fn weight(change: &Change) -> usize {
+pub(super) fn weight(change: &Change) -> usize {
     match change {
         Change::Evidence(write) => write.json.len(),
         Change::Memory(memory) | Change::WithdrawMemory(memory) => {

@@ -158,6 +158,14 @@ impl Counts {
     }
 }
 
+/// Longest name of a machine, in bytes; those of Linux are shorter.
+const MAX_MACHINE_BYTES: usize = 256;
+
+/// Returns whether a text may be the name of a machine: receipts quote it.
+pub(crate) fn is_machine_name(name: &str) -> bool {
+    (1..=MAX_MACHINE_BYTES).contains(&name.len()) && !name.chars().any(char::is_control)
+}
+
 /// The ledger entry of one import; there is one for each export found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ImportRecord {

@@ -78,6 +78,7 @@ impl Sync {
     /// [`SyncError::Cancelled`] if `cancel` is raised, or an error of the store.
     pub fn apply(&self, cancel: &CancelToken) -> Result<Applied, SyncError> {
         let _alone = self.0.lock_exchange();
+        self.complete_merge()?;
         let erasures = PurgeRecord::pending(self.0.store())?.len() as u64;
         if erasures > 0 {
             return Ok(Applied { erasures, ..Applied::default() });

@@ -17,7 +17,7 @@ use bech32::{Bech32, Hrp};
 use satchel_merge::body::attachment_hashes;
 use satchel_pam::hash::Sha256Digest;
 use satchel_source::envelope::{DecryptionKeys, EnvelopeOpenError, ExportEncryption};
-use satchel_store::Store;
+use satchel_store::{BlobReader, Store};
 use satchel_sync::{
     Frontier, SignedChange, SigningKey,
     change_file::{self, ChangeFileError, ChangeFileHeader, ChangeFileVisitor, ChangeFileWriter, MAX_WANTED},
@@ -25,7 +25,7 @@ use satchel_sync::{
 use sha2::{Digest as _, Sha256};
 use zeroize::Zeroizing;
 
-use super::{Sync, SyncError, UNREADABLE};
+use super::{Sync, SyncError, UNREADABLE, files::MAX_FILE_BYTES};
 use crate::{
     provenance::PurgeRecord,
     series::{
@@ -73,7 +73,7 @@ pub enum ChangeFileFailure {
     Recipient,
     /// It is encrypted to another store.
     #[error(
-        "it is not encrypted for this store; write it with `satchel sync export FILE --for PEER`, where PEER is this machine"
+        "it is not encrypted for this store; write it with `satchel sync export FILE --for PEER`, where PEER is this machine. If this store was restored or set back, exchange changes with the peer over the network first"
     )]
     NotForThisStore,
     /// It was changed or cut after it was encrypted, or was never a file of changes.
@@ -130,7 +130,7 @@ impl Sync {
             created_at: new.created_at,
             frontier: self.frontier()?,
             base: new.base.clone(),
-            wanted: self.missing_files()?.into_iter().take(MAX_WANTED).collect(),
+            wanted: self.wanted_files(new.created_at)?,
         })
     }
 
@@ -167,8 +167,8 @@ impl Sync {
     ) -> Result<u64, ChangeFileFailure> {
         let mut written = 0;
         for digest in self.without_erased(digests)? {
-            if let Some(mut file) = self.0.store().blob_open(digest.as_bytes()).map_err(SyncError::from)? {
-                writer.push_file(digest, file.length()?, &mut file)?;
+            if let Some((mut file, length)) = self.intact_file(digest)? {
+                writer.push_file(digest, length, &mut file)?;
                 written += 1;
             }
         }
@@ -209,6 +209,33 @@ impl Sync {
         change_file::read(decrypted, &mut Addressed { visitor, recipient })
     }
 
+    /// Opens a file whose bytes are those of its digest. One that is damaged is left out, as it would make the change file unusable.
+    fn intact_file(&self, digest: Sha256Digest) -> Result<Option<(BlobReader, u64)>, SyncError> {
+        let Some(mut file) = self.0.store().blob_open(digest.as_bytes())? else { return Ok(None) };
+        let mut hasher = HashWriter(Sha256::new());
+        let intact = file.length().is_ok_and(|length| length <= MAX_FILE_BYTES)
+            && io::copy(&mut file, &mut hasher).is_ok()
+            && hasher.0.finalize().as_slice() == digest.as_bytes();
+        if !intact {
+            tracing::error!(%digest, "the file of an attachment is damaged, and is not in the file of changes");
+            return Ok(None);
+        }
+        file.seek(0);
+        Ok(file.length().ok().map(|length| (file, length)))
+    }
+
+    /// Returns digests of files that the store lacks, in ascending order: other ones each time if there are more than a file can name.
+    fn wanted_files(&self, now: i64) -> Result<Vec<Sha256Digest>, SyncError> {
+        let mut missing: Vec<Sha256Digest> = self.missing_files()?.into_iter().collect();
+        if missing.len() > MAX_WANTED {
+            let start = usize::try_from(now.unsigned_abs()).unwrap_or_default() % missing.len();
+            missing.rotate_left(start);
+            missing.truncate(MAX_WANTED);
+            missing.sort_unstable();
+        }
+        Ok(missing)
+    }
+
     fn own_key(&self) -> Result<SigningKey, SyncError> {
         let own = entries::own(self.0.store())?.ok_or(SyncError::NotBegun)?;
         self.0.series_key().get().ok_or(SyncError::Series(SeriesStoreError::NoKey(own)))
@@ -247,6 +274,26 @@ fn files_of_change(store: &Store, change: &SignedChange) -> Result<Vec<Sha256Dig
         return Ok(Vec::new());
     };
     Ok(report.nodes.iter().flat_map(|node| attachment_hashes(node.body.get().as_bytes())).collect())
+}
+
+/// Returns whether a text is an age recipient, as [`Sync::file_recipient`] returns it.
+#[must_use]
+pub fn is_file_recipient(text: &str) -> bool {
+    x25519::Recipient::from_str(text).is_ok()
+}
+
+/// Hashes what is written to it.
+struct HashWriter(Sha256);
+
+impl Write for HashWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Replaces the errors of `age` for bytes that were not encrypted by it.

@@ -20,7 +20,7 @@ use crate::{
 /// Changes per page.
 const PAGE: usize = 1_000;
 /// Largest file that is taken, in bytes.
-const MAX_FILE_BYTES: u64 = 4 << 30;
+pub(super) const MAX_FILE_BYTES: u64 = 4 << 30;
 
 /// Why a file was not stored.
 #[derive(Debug, thiserror::Error)]

@@ -15,7 +15,7 @@ use uuid::Uuid;
 use super::{Sync, SyncError, UNREADABLE};
 use crate::{
     each_row,
-    ingest::receipt::{ImportRecord, ImportStatus},
+    ingest::receipt::{ImportRecord, ImportStatus, is_machine_name},
     provenance::{
         Contribution, ContributionKind, ContributionReader, ConversationProvenance, DotPages, EvidenceItem,
         EvidenceKey, PurgedData, UndoRecord, contributed_keys, undone_imports,
@@ -308,7 +308,7 @@ fn sources_of(store: &Store, imports: &[ImportRecord]) -> Result<BTreeMap<String
 fn without_texts(record: &ImportRecord) -> ImportRecord {
     let machine = || rustix::system::uname().nodename().to_string_lossy().into_owned();
     ImportRecord {
-        machine: record.machine.clone().or_else(|| Some(machine()).filter(|name| !name.is_empty())),
+        machine: record.machine.clone().or_else(|| Some(machine()).filter(|name| is_machine_name(name))),
         files: Vec::new(),
         reason: None,
         skipped: Vec::new(),

@@ -199,8 +199,9 @@ fn list_conflicts(
         return Err(CallError::AccessDenied { problem: problem.to_owned() });
     }
     let all = state.peers.sync().conflicts()?;
-    let named = state.peers.list().into_iter().filter_map(|peer| Some((*peer.origin?.as_uuid(), peer.name)));
-    let names = named.collect();
+    let own = state.peers.sync().origin()?;
+    let others = state.peers.list().into_iter().filter(|peer| peer.origin != own);
+    let names = others.filter_map(|peer| Some((*peer.origin?.as_uuid(), peer.name))).collect();
     let (conflicts, next_page_token) =
         state.fill_from(&page, &all, |conflict| Ok(conflict_to_wire(conflict, &names)))?;
     Ok(v1::ListConflictsResponse { conflicts, next_page_token, header: Some(state.header()) })

@@ -1,6 +1,7 @@
 //! Files of changes, for peers that cannot be reached.
 
 use std::{
+    collections::BTreeSet,
     io::{Read, Seek, Write},
     time::Duration,
 };
@@ -19,6 +20,9 @@ use crate::peers::PeerView;
 const BATCH_CHANGES: usize = 400;
 const BATCH_BYTES: usize = 1 << 20;
 
+/// What is said when not everything has taken effect.
+const WAITS: &str = "not everything has taken effect yet: an erasure has to be completed first, or changes are missing that others had seen; import the file once more afterwards, for its attachments";
+
 /// How long the reader of a file may take for the next bytes.
 pub(crate) const STALL_TIMEOUT: Duration = Duration::from_mins(5);
 
@@ -33,6 +37,9 @@ pub enum ChangeFileRefusal {
         "it was written by a store that is no peer of this one (series {0}); `satchel peers list` lists the peers, and one whose data directory was restored has to be paired anew"
     )]
     UnknownSender(OriginId),
+    /// Peers that are not the same say that the series is theirs.
+    #[error("several peers say that the series {0} is theirs; remove the one that does not belong to you")]
+    AmbiguousSender(OriginId),
     /// Changes are missing between those of this store and those of the file.
     #[error(
         "it continues from changes that this store does not have (series {0}); write it again with `satchel sync export FILE --for PEER --full`"
@@ -84,6 +91,8 @@ impl Peers {
         let unknown = || PeersError::KeyUnknown(peer.name.clone());
         let recipient = contact.recipient.ok_or_else(unknown)?;
         self.prepare()?;
+        // Also an import that has ended at this moment.
+        self.0.sync.record_history()?;
         let base = if full { None } else { contact.theirs };
         let new = NewChangeFile {
             recipient,
@@ -107,27 +116,46 @@ impl Peers {
         let opened = || open().map_err(ChangeFileFailure::from);
         let ours = self.prepare()?;
         let header = self.0.sync.check_change_file(opened()?)?;
-        let sender = header.sender.id();
-        let peer = self.list().into_iter().find(|peer| peer.origin == Some(sender));
-        let peer = peer.ok_or_else(|| refused(ChangeFileRefusal::UnknownSender(sender)))?;
-        if self.0.paused.contains(peer.key()) {
-            return Err(PeersError::Paused(peer.name));
+        let senders = self.senders(header.sender.id()).map_err(refused)?;
+        if let Some(paused) = senders.iter().find(|peer| self.0.paused.contains(peer.key())) {
+            return Err(PeersError::Paused(paused.name.clone()));
         }
         if let Some(gap) = header.base.lacked_by(&ours).ranges.first() {
             return Err(refused(ChangeFileRefusal::Gap(gap.origin)));
         }
-        let mut receiver = Receiver::new(self);
+        let mut receiver = Receiver::new(self, &header);
         let read = self.0.sync.read_change_file(opened()?, &mut receiver);
         // What has come is applied in any case.
         let stored = receiver.store();
         let problem = self.apply()?;
         read?;
         stored?;
-        let Receiver { received, files, .. } = receiver;
-        self.note_file(&peer, &header, received.new + received.completed);
-        let problem = received.refused.first().map(refusal).or(problem);
+        let Receiver { received, files, problem: damaged, .. } = receiver;
+        let unfinished = self.pending_erasures()? > 0 || self.0.sync.has_unapplied()?;
+        if !unfinished {
+            self.note_file(&senders, &header, received.new + received.completed);
+        }
+        let waits = unfinished.then(|| WAITS.to_owned());
+        let problem = received.refused.first().map(refusal).or(problem).or(damaged).or(waits);
+        let peer = senders.into_iter().next().ok_or(PeersError::Stopping)?;
         let peer = self.find(if peer.device_id.is_empty() { &peer.name } else { &peer.device_id })?;
         Ok(ImportedChanges { peer, header, received, files, problem })
+    }
+
+    /// Returns the peer of this series; two if each of the daemons connects to the other one.
+    ///
+    /// # Errors
+    /// There is none, or several say so that are not one: what a peer says about itself is not proved.
+    fn senders(&self, origin: OriginId) -> Result<Vec<PeerView>, ChangeFileRefusal> {
+        let senders: Vec<PeerView> =
+            self.list().into_iter().filter(|peer| peer.origin == Some(origin)).collect();
+        let recipients: BTreeSet<Option<String>> =
+            senders.iter().map(|peer| self.contact(peer).recipient).collect();
+        match recipients.len() {
+            0 => Err(ChangeFileRefusal::UnknownSender(origin)),
+            1 => Ok(senders),
+            _ => Err(ChangeFileRefusal::AmbiguousSender(origin)),
+        }
     }
 
     fn contact(&self, peer: &PeerView) -> Contact {
@@ -141,15 +169,20 @@ impl Peers {
     }
 
     /// Notes what a file says of the peer that has written it.
-    fn note_file(&self, peer: &PeerView, header: &ChangeFileHeader, received: u64) {
-        let note = |contact: &mut Contact| contact.read_file(header, received);
-        match peer.direction {
-            Direction::Outgoing => {
-                if let Some(outgoing) = lock(&self.0.outgoing).get(&peer.name) {
-                    outgoing.update(note);
+    fn note_file(&self, senders: &[PeerView], header: &ChangeFileHeader, received: u64) {
+        let now = self.0.clock.now_micros();
+        let note = |contact: &mut Contact| contact.read_file(header, received, now);
+        for peer in senders {
+            match peer.direction {
+                Direction::Outgoing => {
+                    if let Some(outgoing) = lock(&self.0.outgoing).get(&peer.name) {
+                        outgoing.update(note);
+                    }
+                }
+                Direction::Incoming => {
+                    note(lock(&self.0.incoming).entry(peer.device_id.clone()).or_default());
                 }
             }
-            Direction::Incoming => note(lock(&self.0.incoming).entry(peer.device_id.clone()).or_default()),
         }
         self.save_contacts(true);
     }
@@ -166,16 +199,20 @@ struct Receiver<'a> {
     peers: &'a Peers,
     pending: Vec<SignedChange>,
     bytes: usize,
+    /// What the file said about itself when it was checked.
+    header: &'a ChangeFileHeader,
     received: Received,
     files: u64,
+    /// Which file of an attachment could not be stored, in words.
+    problem: Option<String>,
     /// Whether changes were stored since it was determined which files are missing.
     changed: bool,
 }
 
 impl<'a> Receiver<'a> {
-    fn new(peers: &'a Peers) -> Self {
+    fn new(peers: &'a Peers, header: &'a ChangeFileHeader) -> Self {
         let (pending, received) = (Vec::new(), Received::default());
-        Self { peers, pending, bytes: 0, received, files: 0, changed: true }
+        Self { peers, pending, bytes: 0, header, received, files: 0, problem: None, changed: true }
     }
 
     fn store(&mut self) -> Result<(), PeersError> {
@@ -184,8 +221,8 @@ impl<'a> Receiver<'a> {
         if pending.is_empty() {
             return Ok(());
         }
-        self.changed = true;
         let Received { new, repeated, completed, refused } = self.peers.receive(&pending)?;
+        self.changed |= new + completed > 0;
         self.received.new += new;
         self.received.repeated += repeated;
         self.received.completed += completed;
@@ -201,8 +238,9 @@ impl<'a> Receiver<'a> {
 impl ChangeFileVisitor for Receiver<'_> {
     type Error = PeersError;
 
-    fn header(&mut self, _header: &ChangeFileHeader) -> Result<(), PeersError> {
-        Ok(())
+    fn header(&mut self, header: &ChangeFileHeader) -> Result<(), PeersError> {
+        // Otherwise it was replaced after it had been checked.
+        if header == self.header { Ok(()) } else { Err(ChangeFileFailure::Damaged.into()) }
     }
 
     fn change(&mut self, change: SignedChange) -> Result<(), PeersError> {
@@ -223,6 +261,8 @@ impl ChangeFileVisitor for Receiver<'_> {
             Ok(_) => self.files += 1,
             // It is here already, or belongs to something that was erased.
             Err(FileError::NotWanted(_)) => {}
+            // The others can be stored. A source that fails fails again below.
+            Err(error @ FileError::Damaged(_)) => self.problem = Some(error.to_string()),
             Err(error) => return Err(error.into()),
         }
         Ok(())
@@ -233,6 +273,7 @@ impl From<ChangeFileFailure> for PeersError {
     fn from(error: ChangeFileFailure) -> Self {
         match error {
             ChangeFileFailure::Sync(error) => error.into(),
+            ChangeFileFailure::Recipient => Self::KeyUnknown("the peer".to_owned()),
             error => Self::ChangeFile(Box::new(error.into())),
         }
     }

@@ -30,7 +30,11 @@ impl Peers {
     /// # Errors
     /// When the store cannot be read or written.
     pub(super) fn complete(&self) -> Result<(), PeersError> {
-        if !self.0.store.opened_read_only() && self.0.sync.has_unapplied()? {
+        if self.0.store.opened_read_only() {
+            return Ok(());
+        }
+        self.0.sync.complete_merge()?;
+        if self.0.sync.has_unapplied()? {
             self.apply()?;
         }
         Ok(())

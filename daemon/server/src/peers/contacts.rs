@@ -125,15 +125,24 @@ impl ContactsFile {
         (Self { folder: folder.to_owned(), saved }, read)
     }
 
-    /// Writes what is known if it has changed: at once if `now` is set or another peer is there, otherwise from time to time. Durable when
-    /// this returns.
+    /// Writes what `known` returns if it has changed: at once if `now` is set or another peer is there, otherwise from time to time. What the
+    /// file says of the peers in `kept` stays. Durable when this returns.
     ///
     /// # Errors
     /// The file cannot be written.
-    pub(super) fn save(&self, contacts: &BTreeMap<String, Contact>, now: bool) -> Result<(), StoredError> {
+    pub(super) fn save(
+        &self,
+        known: impl FnOnce() -> BTreeMap<String, Contact>,
+        kept: &BTreeSet<String>,
+        now: bool,
+    ) -> Result<(), StoredError> {
+        // Locked before it is read what is known, so that nothing older is written last.
         let mut saved = lock(&self.saved);
-        let contacts: BTreeMap<String, StoredContact> =
-            contacts.iter().map(|(key, contact)| (key.clone(), StoredContact::new(contact))).collect();
+        let mut contacts: BTreeMap<String, StoredContact> =
+            known().iter().map(|(key, contact)| (key.clone(), StoredContact::new(contact))).collect();
+        for (key, contact) in saved.contacts.iter().filter(|(key, _)| kept.contains(*key)) {
+            contacts.insert(key.clone(), contact.clone());
+        }
         if contacts == saved.contacts {
             return Ok(());
         }
@@ -178,7 +187,7 @@ mod tests {
         let (file, none) = ContactsFile::load(dir.path());
         assert!(none.is_empty());
         let contacts = BTreeMap::from([("desk".to_owned(), contact(1))]);
-        file.save(&contacts, false).unwrap();
+        file.save(|| contacts.clone(), &BTreeSet::new(), false).unwrap();
         let (_, read) = ContactsFile::load(dir.path());
         let (desk, expected) = (&read["desk"], contact(1));
         assert_eq!(
@@ -201,17 +210,20 @@ mod tests {
         let saved = || ContactsFile::load(dir.path()).1;
         let (file, _) = ContactsFile::load(dir.path());
         let mut contacts = BTreeMap::from([("desk".to_owned(), contact(1))]);
-        file.save(&contacts, false).unwrap();
+        file.save(|| contacts.clone(), &BTreeSet::new(), false).unwrap();
         contacts.get_mut("desk").unwrap().last_contact = Some(9);
-        file.save(&contacts, false).unwrap();
+        file.save(|| contacts.clone(), &BTreeSet::new(), false).unwrap();
         assert_eq!(saved()["desk"].last_contact, Some(1), "not yet");
-        file.save(&contacts, true).unwrap();
+        file.save(|| contacts.clone(), &BTreeSet::new(), true).unwrap();
         assert_eq!(saved()["desk"].last_contact, Some(9));
         contacts.insert("home".to_owned(), contact(2));
-        file.save(&contacts, false).unwrap();
+        file.save(|| contacts.clone(), &BTreeSet::new(), false).unwrap();
         assert_eq!(saved().len(), 2);
         contacts.clear();
-        file.save(&contacts, false).unwrap();
+        // One whose keys cannot be read for the moment.
+        file.save(|| contacts.clone(), &["home".to_owned()].into(), false).unwrap();
+        assert_eq!(saved().into_keys().collect::<Vec<_>>(), ["home"]);
+        file.save(|| contacts.clone(), &BTreeSet::new(), false).unwrap();
         assert!(saved().is_empty());
     }
 }

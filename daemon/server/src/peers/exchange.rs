@@ -17,7 +17,7 @@ use satchel_proto::v1::{self, sync_service_client::SyncServiceClient};
 use satchel_sync::{Frontier, OriginId, SignedChange, limits::VERSION};
 use tokio::sync::{Notify, mpsc};
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::transport::Channel;
+use tonic::{Response, Status, transport::Channel};
 
 use super::{
     Peers, PeersError, lock,
@@ -34,6 +34,8 @@ use crate::{
 
 /// How long the peer may take for the next message with changes.
 const STALL_TIMEOUT: Duration = Duration::from_mins(5);
+/// How long the peer may take for a call that has one answer: with the first one, it writes all that it has as a series.
+const CALL_TIMEOUT: Duration = Duration::from_hours(1);
 /// Messages that wait to be sent.
 const BUFFERED_MESSAGES: usize = 1;
 
@@ -276,7 +278,7 @@ impl Exchange<'_> {
             header: _,
             instance_id,
             file_recipient,
-        } = self.client.get_frontier(request).await?.into_inner();
+        } = answered(self.client.get_frontier(request)).await?;
         if instance_id == self.peers.instance_id() {
             return Err(PeersError::Itself);
         }
@@ -357,6 +359,13 @@ impl Exchange<'_> {
         self.problem = self.problem.take().or(refused);
         Ok(())
     }
+}
+
+/// Waits for the answer of a call.
+async fn answered<T>(call: impl Future<Output = Result<Response<T>, Status>>) -> Result<T, PeersError> {
+    let seconds = CALL_TIMEOUT.as_secs();
+    let answer = tokio::time::timeout(CALL_TIMEOUT, call).await;
+    Ok(answer.map_err(|_| PeersError::Stalled { seconds })??.into_inner())
 }
 
 /// Reads the frontier of a peer.

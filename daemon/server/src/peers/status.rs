@@ -103,18 +103,20 @@ impl Contact {
     }
 
     /// Notes what a file of changes says of the peer. It may have been written long ago.
-    pub(super) fn read_file(&mut self, header: &ChangeFileHeader, received: u64) {
+    pub(super) fn read_file(&mut self, header: &ChangeFileHeader, received: u64, now: i64) {
         let older = |known: &Frontier| known.lacked_by(&header.frontier).ranges.is_empty();
         if self.theirs.as_ref().is_none_or(older) {
             self.theirs = Some(header.frontier.clone());
             self.wanted = header.wanted.iter().copied().collect();
         }
-        self.last_contact = self.last_contact.max(Some(header.created_at));
+        // The clock of the peer may be ahead.
+        self.last_contact = self.last_contact.max(Some(header.created_at.min(now)));
         self.received += received;
     }
 
-    /// Notes what a peer says about itself. What it does not say stays.
+    /// Notes what a peer says about itself over the network. What it does not say stays. The files that it lacks it fetches by itself.
     pub(super) fn identified(&mut self, identity: PeerIdentity) {
+        self.wanted.clear();
         let PeerIdentity { origin, recipient } = identity;
         self.origin = origin.or(self.origin);
         self.recipient = recipient.or_else(|| self.recipient.take());

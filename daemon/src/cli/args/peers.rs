@@ -110,7 +110,7 @@ pub struct SyncExportArgs {
     /// Name of the peer, as `satchel peers list` shows it, or the id of its device
     #[arg(long = "for", value_name = "PEER")]
     pub peer: String,
-    /// Write all changes, also those that the peer had at the last contact: for a peer that was restored from a backup
+    /// Write all changes, also those that the peer had at the last contact: for a peer whose data directory was set back
     #[arg(long)]
     pub full: bool,
 }

@@ -10,9 +10,11 @@ use satchel_tests::test_daemon::TestDaemon;
 use sha2::{Digest as _, Sha256};
 
 use super::{
+    erasures,
     hostile::demo_with_file,
     peer_daemon::{
-        add, content, digest, in_step, listed, memories, pair, pause, peers, rewrite, start, start_new,
+        add, content, digest, eventually, in_step, listed, memories, pair, pause, peers, rewrite, start,
+        start_new,
     },
 };
 
@@ -33,7 +35,7 @@ async fn part(laptop: &TestDaemon) -> Result<()> {
         addresses: vec!["127.0.0.1:1".to_owned()],
     };
     peers(laptop).update_peer(request).await?;
-    super::peer_daemon::eventually("the peer is not reached", async || {
+    eventually("the peer is not reached", async || {
         let state = listed(laptop).await?.first().map(|peer| peer.state);
         Ok((state == Some(v1::PeerState::Failed.into())).then_some(()))
     })
@@ -139,6 +141,52 @@ async fn concurrent_edits_meet_in_files() -> Result<()> {
         let found = peers(daemon).list_conflicts(request).await?.into_inner().conflicts;
         ensure!(found.len() == 1 && found[0].values.len() == 2, "{found:?}");
     }
+    ensure!(digest(&desk).await? == digest(&laptop).await?);
+    Ok(())
+}
+
+/// What follows an erasure takes effect when the daemon has completed it; the file says so, and is read once more for its attachments.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_erasure_comes_with_a_file_and_what_follows_it() -> Result<()> {
+    let (desk, laptop) = paired_and_parted().await?;
+    let (erased, kept) = (add(&desk, "Erased later").await?, add(&desk, "Stays").await?);
+    carry(&desk, "laptop", &laptop).await?;
+    let desk = erasures::erase(desk, &erased).await?;
+    let bytes = b"\x89PNG\r\n\x1a\n, after the erasure".to_vec();
+    let folder = tempfile::tempdir()?;
+    demo_with_file(folder.path(), &bytes)?;
+    desk.import(folder.path()).await?;
+    let sha256 = Sha256Digest::from_bytes(Sha256::digest(&bytes).into());
+    let file = folder.path().join("changes.age");
+    let written = export(&desk, "laptop", false, &file).await?;
+    ensure!(written.files == 1 && has_file(&desk, &sha256).await?, "{written:?}");
+    let imported = import(&laptop, &file).await?;
+    ensure!(imported.problem.contains("erasure"), "{imported:?}");
+    eventually("the erasure is completed", async || {
+        // The daemon closes its store for a moment.
+        let Ok(text) = content(&laptop, &erased).await else { return Ok(None) };
+        let Ok(imported) = import(&laptop, &file).await else { return Ok(None) };
+        Ok((text.is_none_or(|text| text.is_empty()) && imported.problem.is_empty()).then_some(()))
+    })
+    .await?;
+    ensure!(has_file(&laptop, &sha256).await?, "the attachment came");
+    ensure!(content(&laptop, &kept).await?.is_some());
+    ensure!(digest(&desk).await? == digest(&laptop).await?);
+    Ok(())
+}
+
+/// An attachment whose bytes are damaged is left out; everything else comes.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_attachment_is_left_out_of_a_file() -> Result<()> {
+    let (desk, laptop) = paired_and_parted().await?;
+    let folder = tempfile::tempdir()?;
+    demo_with_file(folder.path(), b"a picture that will be damaged")?;
+    desk.import(folder.path()).await?;
+    let blobs = desk.data_dir().join("blobs");
+    let damaged = super::hostile::damage_files(&blobs)?;
+    ensure!(damaged == 1, "{damaged} files");
+    let (written, imported) = carry(&desk, "laptop", &laptop).await?;
+    ensure!(written.files == 0 && imported.problem.is_empty(), "{written:?} {imported:?}");
     ensure!(digest(&desk).await? == digest(&laptop).await?);
     Ok(())
 }

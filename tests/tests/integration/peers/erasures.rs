@@ -27,7 +27,7 @@ pub(super) fn has(folder: &std::path::Path, text: &str) -> Result<bool> {
 }
 
 /// Erases a memory while the daemon is stopped, as `satchel memories purge` does.
-async fn erase(daemon: TestDaemon, memory: &str) -> Result<TestDaemon> {
+pub(super) async fn erase(daemon: TestDaemon, memory: &str) -> Result<TestDaemon> {
     let folder = daemon.stop().await?;
     let dir = folder.path().join("data");
     let store = Store::open(&dir, OpenOptions::default(), &mut |_| {})?;

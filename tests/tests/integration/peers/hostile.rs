@@ -175,3 +175,20 @@ pub(super) fn demo_with_file(folder: &std::path::Path, bytes: &[u8]) -> Result<(
     std::fs::write(folder.join("conversations.json"), serde_json::to_vec(&conversations)?)?;
     Ok(())
 }
+
+/// Changes a byte of each file below a folder; returns how many there are.
+pub(super) fn damage_files(folder: &std::path::Path) -> Result<usize> {
+    let mut damaged = 0;
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            damaged += damage_files(&path)?;
+        } else {
+            let mut bytes = std::fs::read(&path)?;
+            *bytes.first_mut().context("a file with bytes")? ^= 1;
+            std::fs::write(&path, bytes)?;
+            damaged += 1;
+        }
+    }
+    Ok(damaged)
+}

@@ -7,7 +7,7 @@ use satchel_core::{
     purge::{self, Target},
 };
 use satchel_pam::{
-    memory::{Access, Visibility},
+    memory::{Access, Status, Visibility},
     relation::RelationType,
 };
 use satchel_store::{ConversationQuery, MemoryQuery};
@@ -172,6 +172,44 @@ fn a_value_of_an_agent_that_does_not_prevail_takes_nothing_from_the_owner() -> R
         let versions = peer.core.store.memory_versions(&tea)?;
         ensure!(versions.iter().any(|version| version.memory.content == "Obeys the bot"));
     }
+    Ok(())
+}
+
+/// Values that do not prevail change nothing about who stated a memory, whoever changed it last.
+#[test]
+fn a_value_that_does_not_prevail_gives_and_takes_no_authorship() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let peers = pair(dir.path())?;
+    let (tea, bees) = (peers[0].add("Drinks tea")?, peers[0].add("Keeps bees")?);
+    in_step(&peers)?;
+    let (edits, content) = (peers[0].core.imports.edits(), |text: &str| Draft {
+        content: Some(text.to_owned()),
+        ..Draft::default()
+    });
+    let bot = EditContext { actor: "device:bot".to_owned(), ..EditContext::default() };
+    for id in [&tea, &bees] {
+        peers[1].edit(id, &content("Was written elsewhere"))?;
+    }
+    // Later, without having seen it: the owner's text, which an agent only tags.
+    peers[0].edit(&tea, &content("Drinks green tea"))?;
+    let tags = Draft { tags: Some(vec!["kitchen".to_owned()]), ..Draft::default() };
+    edits.edit_memory(&bot, &tea, "", &tags)?;
+    // And the owner's text, which an agent brought back after the owner had archived it.
+    peers[0].edit(&bees, &content("Keeps hens"))?;
+    edits.set_memory_status(&owner(), &bees, "", Status::Archived)?;
+    edits.undo_last_change(&bot, &bees)?;
+    peers[0].tag(&bees, &["garden"])?;
+    let stated = |peer: &Peer| -> Result<[bool; 2]> {
+        let edits = peer.core.imports.edits();
+        Ok([edits.stated_by_user(&tea, &|_| false)?, edits.stated_by_user(&bees, &|_| false)?])
+    };
+    ensure!(stated(&peers[0])? == [true, false]);
+    in_step(&peers)?;
+    ensure!(
+        peers[0].memory(&tea)?.content == "Drinks green tea"
+            && peers[0].memory(&bees)?.content == "Keeps hens"
+    );
+    ensure!(stated(&peers[0])? == [true, false], "{:?}", stated(&peers[0])?);
     Ok(())
 }
 

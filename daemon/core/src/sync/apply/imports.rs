@@ -8,7 +8,10 @@ use uuid::Uuid;
 
 use super::{Applier, Flushed, Moment, SyncError, UNREADABLE, check::evidence_item};
 use crate::{
-    ingest::{exchange::ImportMerge, receipt::ImportRecord},
+    ingest::{
+        exchange::ImportMerge,
+        receipt::{ImportRecord, is_machine_name},
+    },
     provenance::{self, ContributionKind, EvidenceItem, EvidenceKey, contributed_keys},
     series::{
         entries,
@@ -16,9 +19,6 @@ use crate::{
         payload::{ContributionPayload, ImportPayload, Payload, decode_keys},
     },
 };
-
-/// Longest name of a machine, in bytes; that of Linux is shorter.
-const MAX_MACHINE_BYTES: usize = 256;
 
 /// A payload that describes an import, decoded.
 pub(super) struct MergedImport {
@@ -37,20 +37,13 @@ struct Piece {
 impl MergedImport {
     /// Decodes the payload. The error says what is wrong with it.
     pub(super) fn read(import: &ImportPayload) -> Result<Self, String> {
-        let record: ImportRecord = serde_json::from_str(import.record.get())
+        let mut record: ImportRecord = serde_json::from_str(import.record.get())
             .map_err(|error| format!("the receipt is invalid: {error}"))?;
         Uuid::parse_str(&record.id).map_err(|_| "the id of the import is no UUID".to_owned())?;
-        if record.machine.as_ref().is_some_and(|name| !is_machine_name(name)) {
-            return Err("the name of the machine is too long, or has control characters".to_owned());
-        }
+        record.machine = record.machine.filter(|name| is_machine_name(name));
         let keys = |digits: &str| decode_keys(digits).map_err(|error| error.to_string());
         Ok(Self { record, contributions: keys(&import.contributions)?, evidence: keys(&import.evidence)? })
     }
-}
-
-/// Returns whether a text may be the name of a machine: it is quoted in receipts.
-fn is_machine_name(name: &str) -> bool {
-    name.len() <= MAX_MACHINE_BYTES && !name.chars().any(char::is_control)
 }
 
 impl Applier<'_> {

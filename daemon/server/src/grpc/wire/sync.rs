@@ -1,6 +1,6 @@
 //! Frontiers and changes of the exchange between stores.
 
-use satchel_core::sync::Refused;
+use satchel_core::sync::{Refused, is_file_recipient};
 use satchel_proto::{integers::signed, v1};
 use satchel_sync::{
     ChangeError, ChangeHash, Counter, Frontier, Head, OriginId, SignedChange, limits::MAX_ORIGINS,
@@ -67,7 +67,7 @@ pub fn refused_to_wire(refused: &Refused) -> v1::RefusedChange {
 pub(crate) fn identity_from_wire(origin: &str, recipient: String) -> Result<PeerIdentity, WireError> {
     let parsed = (!origin.is_empty()).then(|| Uuid::parse_str(origin)).transpose();
     let origin = parsed.map_err(|_| WireError::new("origin", "is no UUID"))?.map(OriginId::from_uuid);
-    if !recipient.is_empty() && (!recipient.starts_with("age1") || recipient.len() > MAX_RECIPIENT_BYTES) {
+    if !recipient.is_empty() && (recipient.len() > MAX_RECIPIENT_BYTES || !is_file_recipient(&recipient)) {
         return Err(WireError::new("file_recipient", "is no age recipient"));
     }
     Ok(PeerIdentity { origin, recipient: (!recipient.is_empty()).then_some(recipient) })

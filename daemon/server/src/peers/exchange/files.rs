@@ -6,7 +6,7 @@ use satchel_proto::v1;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 
-use super::{BUFFERED_MESSAGES, Exchange, STALL_TIMEOUT, blocking};
+use super::{BUFFERED_MESSAGES, Exchange, STALL_TIMEOUT, answered, blocking};
 use crate::{
     grpc::chunks::{ChunkReader, send_chunks},
     peers::{PeersError, lock},
@@ -35,7 +35,7 @@ impl Exchange<'_> {
         let mut page_token = String::new();
         for _ in 0..MAX_PAGES {
             let request = v1::ListMissingFilesRequest { page_size: FILES, page_token };
-            let answer = self.client.list_missing_files(request).await?.into_inner();
+            let answer = answered(self.client.list_missing_files(request)).await?;
             for sha256 in answer.sha256 {
                 self.upload_file(sha256).await?;
             }
