@@ -76,11 +76,18 @@ fn replaced(
 ) -> BTreeMap<String, Vec<Memory>> {
     let mut versions: BTreeMap<String, Vec<Memory>> = BTreeMap::new();
     let mut bytes = 0;
-    for step in steps {
-        let Some(id) = step.memory() else { continue };
-        let Some(shown) = after.memories.get(&id) else { continue };
-        let known = versions.get(&id);
-        let current = known.and_then(|versions| versions.last()).or_else(|| before.memories.get(&id));
+    let ids: Vec<Option<String>> = steps.iter().map(|step| step.memory()).collect();
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    ids.iter().flatten().for_each(|id| *counts.entry(id).or_default() += 1);
+    for (step, id) in steps.iter().zip(&ids) {
+        let Some(id) = id else { continue };
+        // What is new and not changed further is shown.
+        if counts.get(id.as_str()) == Some(&1) && !before.memories.contains_key(id) {
+            continue;
+        }
+        let Some(shown) = after.memories.get(id) else { continue };
+        let known = versions.get(id);
+        let current = known.and_then(|versions| versions.last()).or_else(|| before.memories.get(id));
         let Some(mut next) = version_of(step, current) else { continue };
         next.access.clone_from(&shown.access);
         next.status = shown.status;
@@ -98,7 +105,7 @@ fn replaced(
             break;
         }
         if let Change::Memory(next) = change {
-            versions.entry(id).or_default().push(*next);
+            versions.entry(id.clone()).or_default().push(*next);
         }
     }
     for (id, versions) in &mut versions {

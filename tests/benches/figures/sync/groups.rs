@@ -62,6 +62,7 @@ pub(super) fn small_difference(
     satchel_tests::generate::chatgpt(&export, megabytes_of_export * 10_000, 8)?;
     laptop.pause(true)?;
     desk.import(&export)?;
+    wait("the import is recorded", || Ok(!desk.in_step()?))?;
     let before = loopback_bytes()?;
     let begun = Instant::now();
     laptop.pause(false)?;
