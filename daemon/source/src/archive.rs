@@ -10,7 +10,7 @@ use std::{
 use age::stream::StreamReader;
 use zip::{CompressionMethod, result::ZipError};
 
-use super::{Limits, ReadAt, SourceError, open_files::ReopenedFile};
+use super::{Limits, ReadAt, SourceError, open_files::ReopenedFile, read_at::sought};
 use crate::{
     envelope::EnvelopeOpenError,
     names::{BACKUP_MANIFEST as BACKUP, system_file},
@@ -145,12 +145,7 @@ fn decryption_error(error: io::Error) -> io::Error {
 
 impl Seek for SharedFile {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        let position = match to {
-            SeekFrom::Start(offset) => Some(offset),
-            SeekFrom::Current(delta) => self.position.checked_add_signed(delta),
-            SeekFrom::End(delta) => self.length.checked_add_signed(delta),
-        };
-        self.position = position.ok_or(io::ErrorKind::InvalidInput)?;
+        self.position = sought(to, self.position, self.length)?;
         Ok(self.position)
     }
 }

@@ -50,12 +50,20 @@ impl Read for ReadAtCursor {
 
 impl Seek for ReadAtCursor {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        let position = match to {
-            SeekFrom::Start(offset) => Some(offset),
-            SeekFrom::Current(delta) => self.position.checked_add_signed(delta),
-            SeekFrom::End(delta) => self.length.checked_add_signed(delta),
-        };
-        self.position = position.ok_or(io::ErrorKind::InvalidInput)?;
+        self.position = sought(to, self.position, self.length)?;
         Ok(self.position)
     }
+}
+
+/// Returns the position to which `to` leads from `position` in `length` bytes.
+///
+/// # Errors
+/// It is before the start.
+pub(crate) fn sought(to: SeekFrom, position: u64, length: u64) -> io::Result<u64> {
+    let position = match to {
+        SeekFrom::Start(offset) => Some(offset),
+        SeekFrom::Current(delta) => position.checked_add_signed(delta),
+        SeekFrom::End(delta) => length.checked_add_signed(delta),
+    };
+    position.ok_or_else(|| io::ErrorKind::InvalidInput.into())
 }

@@ -30,7 +30,14 @@ fn written() -> Result<(Peer, Vec<SignedChange>, tempfile::TempDir)> {
     let tea = peer.add("Drinks tea")?;
     peer.begin()?;
     for export in ["chatgpt-export", "claude-export"] {
-        peer.core.import(&demo_folder().join(export))?;
+        // The path becomes part of the kept changes.
+        let path = dir.path().join(export);
+        fs::create_dir(&path)?;
+        for entry in fs::read_dir(demo_folder().join(export))? {
+            let entry = entry?;
+            fs::copy(entry.path(), path.join(entry.file_name()))?;
+        }
+        peer.core.import(&path)?;
     }
     peer.edit(&tea, &Draft { content: Some("Drinks green tea".to_owned()), ..Draft::default() })?;
     let recorded = recordings::record(&peer, None, "What is a hive?")?;
