@@ -46,15 +46,20 @@ impl Edits {
 fn stated(versions: &[MemoryRecord], approved: bool, owner_device: &dyn Fn(&str) -> bool) -> bool {
     let Some(current) = versions.last() else { return false };
     let first = versions.iter().find(|version| same_statement(&version.memory, &current.memory));
-    let last_change = versions.windows(2).rev().find_map(|pair| match pair {
-        [before, after] if !same_effect(&before.memory, &after.memory) => Some(after),
-        _ => None,
-    });
+    let last_change = last_change(versions);
     let by_agent = |version: &MemoryRecord| {
         version.origin.import.is_none() && !by_owner(&version.origin.actor, owner_device)
     };
     first.is_some_and(|version| by_user(version, approved, owner_device))
         && !last_change.is_some_and(by_agent)
+}
+
+/// Returns the last version that changed what the memory states, or for which times; `None` if only the first one did.
+pub(super) fn last_change(versions: &[MemoryRecord]) -> Option<&MemoryRecord> {
+    versions.windows(2).rev().find_map(|pair| match pair {
+        [before, after] if !same_effect(&before.memory, &after.memory) => Some(after),
+        _ => None,
+    })
 }
 
 /// Returns whether the statement of a version, which is the first to have it, is the user's.
@@ -95,7 +100,7 @@ fn same_statement(one: &Memory, other: &Memory) -> bool {
 }
 
 /// Returns whether two versions state the same for the same times.
-pub(super) fn same_effect(one: &Memory, other: &Memory) -> bool {
+fn same_effect(one: &Memory, other: &Memory) -> bool {
     let times = |memory: &Memory| (memory.status, memory.temporal.valid_from, memory.temporal.valid_until);
     same_statement(one, other) && times(one) == times(other)
 }

@@ -8,7 +8,7 @@ use satchel_pam::memory::Memory;
 use satchel_store::{Batch, Change, Origin, Store, StoreError};
 
 use super::{
-    authorship::same_effect,
+    authorship::last_change,
     draft::{differing, ordered},
     memories::new_memory,
     transaction::{split, weight},
@@ -58,11 +58,7 @@ pub(super) fn batches(
 /// Returns who gave a memory the statement that it has now.
 fn author_of_shown(store: &Store, id: &str) -> Result<Option<Origin>, StoreError> {
     let versions = store.memory_versions(id)?;
-    let last_change = versions.windows(2).rev().find_map(|pair| match pair {
-        [before, after] if !same_effect(&before.memory, &after.memory) => Some(after),
-        _ => None,
-    });
-    Ok(last_change.or(versions.first()).map(|version| version.origin.clone()))
+    Ok(last_change(&versions).or(versions.first()).map(|version| version.origin.clone()))
 }
 
 /// Returns the versions of memories that each of the steps makes and that are not shown after all of them, the oldest first.

@@ -7,7 +7,7 @@ use satchel_merge::evidence::{
     VectorEvidence, memory_id,
 };
 use satchel_pam::{
-    hash::ContentHash,
+    hash::{ContentHash, Sha256Digest},
     memory::Memory,
     record::{Claim, Edit, Item},
 };
@@ -46,6 +46,11 @@ pub struct PurgeRecord {
 }
 
 impl PurgeRecord {
+    /// Returns the digests of the attachments.
+    pub(crate) fn attachment_digests(&self) -> impl Iterator<Item = Sha256Digest> {
+        self.attachments.iter().filter_map(|hex| format!("sha256:{hex}").parse().ok())
+    }
+
     /// Returns the records of all erasures.
     ///
     /// # Errors

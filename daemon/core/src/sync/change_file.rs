@@ -247,7 +247,7 @@ impl Sync {
         mut digests: BTreeSet<Sha256Digest>,
     ) -> Result<BTreeSet<Sha256Digest>, SyncError> {
         for record in PurgeRecord::pending(self.0.store())? {
-            for digest in record.attachments.iter().filter_map(|hex| format!("sha256:{hex}").parse().ok()) {
+            for digest in record.attachment_digests() {
                 digests.remove(&digest);
             }
         }

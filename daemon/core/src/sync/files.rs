@@ -53,7 +53,7 @@ impl Sync {
             missing.extend(files_of(store, conversation)?);
         }
         for record in PurgeRecord::list(store)? {
-            for digest in record.attachments.iter().filter_map(|hex| format!("sha256:{hex}").parse().ok()) {
+            for digest in record.attachment_digests() {
                 missing.remove(&digest);
             }
         }
