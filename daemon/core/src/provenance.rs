@@ -12,6 +12,7 @@ mod contribution;
 mod evidence;
 mod grouping;
 mod key_pages;
+mod moved_steps;
 mod purged;
 mod reader;
 mod recorder;
@@ -42,6 +43,7 @@ pub(crate) use key_pages::put_merging;
 pub use key_pages::{
     ContributionKind, EvidenceKey, KeyPages, contributed_keys, excluded_keys, newest_imports,
 };
+pub use moved_steps::MovedSteps;
 pub use purged::{PurgeRecord, PurgedData};
 pub use reader::ContributionReader;
 pub(crate) use reader::version_as_report;
@@ -323,7 +325,8 @@ pub fn undone_imports(store: &Store) -> Result<UndoneImports, ProvenanceError> {
     Ok(undone)
 }
 
-fn each_undo(store: &Store, mut each: impl FnMut(UndoRecord)) -> Result<(), ProvenanceError> {
+/// Calls `each` with the record of each import that was ever undone.
+pub(crate) fn each_undo(store: &Store, mut each: impl FnMut(UndoRecord)) -> Result<(), ProvenanceError> {
     let page = |after: Option<&Cursor>| Ok(store.ledger_list(Ledger::Undo, after, PAGE)?);
     each_row(page, |entry| {
         each(decode(&entry.value, "the record of an undo")?);

@@ -3,6 +3,7 @@
 //! Edits and undos append to the own series in the commit in which they take effect. What the changes contain is in section 8 of
 //! `daemon/sync/FORMAT.md`; how they are exchanged and take effect in other stores is in [`crate::sync`].
 
+pub(crate) mod continuations;
 pub(crate) mod counters;
 pub(crate) mod entries;
 pub(crate) mod large;
@@ -12,7 +13,7 @@ pub(crate) mod payload;
 use satchel_store::StoreError;
 use satchel_sync::{AuthorError, FrontierError, OriginId};
 
-pub(crate) use self::local::{LocalSeries, NewPlace, SeriesKey, applied_frontier, edit_origin, vector_of};
+pub(crate) use self::local::{LocalSeries, NewPlace, SeriesKey, applied_frontier, edit_origin};
 
 /// Why a series cannot be read or continued.
 #[derive(Debug, thiserror::Error)]

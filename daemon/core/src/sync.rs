@@ -9,6 +9,9 @@
 //! passed on. [`Sync::apply`] lets it take effect: in the order of its series, and after everything that its author had seen. Both can
 //! be repeated after an interruption.
 //!
+//! A store whose disk was set back, or that is a copy of another one, may have changes under numbers that others know with other changes. It
+//! writes them again in a new series ([`Sync::mend_fork`]).
+//!
 //! The store's own changes are appended to its series in the commit in which they take effect (edits, undos, recordings), or afterwards by
 //! [`Sync::record_history`] (imports, erasures).
 //!
@@ -27,6 +30,7 @@ mod apply;
 mod change_file;
 mod digest;
 mod files;
+mod fork;
 mod outgoing;
 mod receive;
 mod record;

@@ -129,11 +129,11 @@ pub enum PeersError {
     /// The address leads to this daemon.
     #[error("this peer is this daemon itself; remove it with `satchel peers remove`")]
     Itself,
-    /// Both stores continue the same series, and each has changes that the other one does not have.
+    /// The store's own series has two branches, and its own one cannot be written again.
     #[error(
-        "this store is a copy of the peer's (series {origin}), and both have changed since; export this one with `satchel export`, apply the export to a new data directory, and pair that one with the peer"
+        "the series of this store, {origin}, has another end in the peer's store, and the two cannot be united; export this one with `satchel export`, apply the export to a new data directory, and pair that one with the peer"
     )]
-    Copied { origin: OriginId },
+    Forked { origin: OriginId },
     /// Nothing came from the peer for too long.
     #[error("the peer sent nothing for {seconds} s")]
     Stalled { seconds: u64 },

@@ -15,6 +15,7 @@ pub mod batch;
 pub mod change;
 pub mod change_file;
 pub mod clock;
+pub mod continuation;
 mod cursor;
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
@@ -29,6 +30,7 @@ pub mod series;
 
 pub use author::{Author, AuthorError};
 pub use change::{Change, ChangeError, Kind, SignedChange};
+pub use continuation::{Continuation, ContinuationError};
 pub use ed25519_dalek::SigningKey;
 pub use frontier::{CounterRange, Difference, Frontier, FrontierError, FrontierOrder};
 pub use head::{ChangeHash, Counter, Fork, Head};

@@ -2,8 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use satchel_sync::{
-    Accepted, Author, ChangeHash, Counter, ForkProof, Frontier, Head, Held, Kind, OriginId, Series,
-    SignedChange, SigningKey,
+    Accepted, Author, ChangeHash, Continuation, Counter, ForkProof, Frontier, Head, Held, Kind, OriginId,
+    Series, SignedChange, SigningKey,
     batch::{BatchReader, BatchWriter},
 };
 
@@ -81,4 +81,22 @@ fn the_proof_of_the_vector_proves_its_fork() {
     assert_eq!(proof.origin(), written().0.series().origin());
     assert!(proof.changes().iter().any(|change| change.hash() == hash("change-hash")));
     assert_eq!(proof.encode(), bytes("proof"));
+}
+
+#[test]
+fn the_continuation_of_the_vector_repeats_the_other_branch() {
+    let (author, [genesis, _]) = written();
+    let (series, (by, _)) = (author.series(), foreign());
+    let mut other = Author::resume(
+        SigningKey::from_bytes(&[1; 32]),
+        Series::resume(*series.key(), genesis.head(), Frontier::new()),
+    )
+    .unwrap();
+    let branch = other.append(Kind(1), b"coffee".to_vec(), &Frontier::new()).unwrap();
+    let key = SigningKey::from_bytes(&[1; 32]);
+    let continuation = Continuation::sign(&key, series.origin(), genesis.head(), vec![branch.hash()], by);
+    assert_eq!(continuation.encode(), bytes("continuation"));
+    let read = Continuation::decode(&bytes("continuation")).unwrap();
+    assert!(read.verify(series.key(), by));
+    assert_eq!(read.position(branch.head()), Some(1));
 }

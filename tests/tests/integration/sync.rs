@@ -3,6 +3,7 @@
 mod convergence;
 mod erasures;
 mod faults;
+mod forks;
 mod histories;
 mod kept_changes;
 mod payloads;

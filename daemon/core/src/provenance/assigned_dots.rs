@@ -7,16 +7,20 @@ use satchel_merge::causality::{Causality, Dot, OriginId};
 use satchel_store::{Change, Ledger, LedgerWrite, Store, StoreError};
 use uuid::Uuid;
 
-use super::EvidenceKey;
+use super::{EvidenceKey, MovedSteps, ProvenanceError};
 
 /// Bytes of one dot: the key of the step, the origin, the counter.
 const ROW_BYTES: usize = 40;
 /// Dots per page.
 const ROWS_PER_PAGE: usize = 1_000;
 
-/// The dots that stores have assigned to their earlier steps, by the keys of the steps.
+/// The dots that are not stored with their steps, by the keys of the steps: those that stores have assigned to their earlier steps, and
+/// those of moved ones.
 #[derive(Debug, Default)]
-pub struct AssignedDots(BTreeMap<EvidenceKey, BTreeSet<Dot>>);
+pub struct AssignedDots {
+    assigned: BTreeMap<EvidenceKey, BTreeSet<Dot>>,
+    moved: MovedSteps,
+}
 
 /// The last page of assigned dots, to which rows are added.
 pub(crate) struct DotPages {
@@ -29,21 +33,26 @@ impl AssignedDots {
     ///
     /// # Errors
     /// When the ledger cannot be read.
-    pub fn load(store: &Store) -> Result<Self, StoreError> {
-        let mut dots = Self::default();
+    pub fn load(store: &Store) -> Result<Self, ProvenanceError> {
+        let mut dots = Self { moved: MovedSteps::load(store)?, ..Self::default() };
         for page in 0.. {
             let Some(rows) = read(store, page)? else { break };
             for (key, dot) in rows.iter().filter_map(decode) {
-                dots.0.entry(key).or_default().insert(dot);
+                dots.assigned.entry(key).or_default().insert(dot);
             }
         }
         Ok(dots)
     }
 
-    /// Returns the causality of a step that was stored under `key` without one.
+    /// Returns the causality of the step under `key`, which was stored with the causality `stored`.
     #[must_use]
-    pub fn of(&self, key: EvidenceKey) -> Causality {
-        Causality::assigned(self.0.get(&key).into_iter().flatten().copied())
+    pub fn of(&self, key: EvidenceKey, stored: Causality) -> Causality {
+        match stored {
+            Causality::Recorded { .. } => self.moved.of(key).unwrap_or(stored),
+            Causality::Unnumbered | Causality::Assigned(_) => {
+                Causality::assigned(self.assigned.get(&key).into_iter().flatten().copied())
+            }
+        }
     }
 }
 

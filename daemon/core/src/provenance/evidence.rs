@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use satchel_merge::causality::Causality;
 use satchel_merge::evidence::{
     DerivedMemories, DocumentEvidence, EditStep, RelationEvidence, StoredEvidence, UserEdits, VectorEvidence,
     add_relations, derive_until, takes_precedence,
@@ -76,7 +75,7 @@ impl EvidenceItem {
 }
 
 impl EvidenceItem {
-    /// Works as [`EvidenceItem::decode`] for evidence that is stored under `key`; a step of an edit has all its `dots`.
+    /// Works as [`EvidenceItem::decode`] for evidence that is stored under `key`; a step of an edit has the causality that follows from `dots`.
     ///
     /// # Errors
     /// The bytes cannot be decoded.
@@ -86,10 +85,8 @@ impl EvidenceItem {
         dots: &AssignedDots,
     ) -> Result<Option<Self>, ProvenanceError> {
         let mut item = Self::decode(json)?;
-        if let Some(Self::Edit(step)) = &mut item
-            && step.causality == Causality::Unnumbered
-        {
-            step.causality = dots.of(key);
+        if let Some(Self::Edit(step)) = &mut item {
+            step.causality = dots.of(key, std::mem::take(&mut step.causality));
         }
         Ok(item)
     }

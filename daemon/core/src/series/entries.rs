@@ -12,6 +12,8 @@
 //! | `import <import>` | says that an import is in a series |
 //! | `erasure <erasure>` | says that an erasure is in a series |
 //! | `assigned <page>` | dots of earlier edits ([`crate::provenance::AssignedDots`]) |
+//! | `moved <page>` | dots of edits that were written again in another series ([`crate::provenance::MovedSteps`]) |
+//! | `continued <origin>` | the branches of a forked series that go on under other origins ([`super::continuations`]) |
 //! | `undo <import>` | the undos and redos of an import that none of the others had seen |
 //! | `lacking` | the imports of which pieces were not here when they took effect, each with its change |
 //! | `files` | the files of attachments that the store lacks, and up to which revision conversations were read for them |
@@ -146,6 +148,11 @@ pub(crate) fn applied(store: &Store, origin: OriginId) -> Result<Option<AppliedS
 pub(crate) fn put_applied(origin: OriginId, applied: &AppliedSeries) -> Change {
     let value = [write_head(applied.head).as_slice(), &applied.context.encode()].concat();
     put(format!("applied {origin}"), value)
+}
+
+/// Returns the change of the ledger that removes a change of a branch that goes on under another origin.
+pub(crate) fn remove_change(origin: OriginId, counter: Counter) -> Change {
+    put(change_id(origin, counter), Vec::new())
 }
 
 /// Returns a change.

@@ -8,13 +8,14 @@ use satchel_merge::{
 };
 use satchel_store::{Change, Store};
 use satchel_sync::{
-    Author, Counter, Frontier, Kind, OriginId, SigningKey, limits::MAX_INLINE_BYTES, payload::salted,
+    Author, AuthorError, Counter, Frontier, Kind, OriginId, SigningKey, limits::MAX_INLINE_BYTES,
+    payload::salted,
 };
 
 use super::{
     SeriesStoreError,
     counters::{CounterSet, Marked},
-    entries::{self, AppliedSeries, ContributionPlace, Place, StoredUndo},
+    entries::{self, AppliedSeries, ContributionPlace, Place, StoredChange, StoredUndo},
     large::{JOINED, Joined, PART, PART_BYTES},
     payload::{EditPayload, Payload, SALT_BYTES, UndoPayload},
 };
@@ -129,6 +130,20 @@ impl LocalSeries {
         Ok(change.change().counter)
     }
 
+    /// Appends a change of a branch that is written again here, whose author had seen `seen` of other origins.
+    pub(crate) fn repeat(&mut self, stored: &StoredChange, seen: &Frontier) -> Result<(), SeriesStoreError> {
+        let StoredChange { change, place } = stored;
+        let kind = change.change().kind;
+        self.seen = self.seen.join(seen)?;
+        let mut copy = self.author.append_id(kind, change.change().payload, &self.seen)?;
+        if let Some(payload) = change.payload() {
+            copy = copy.with_payload(payload.to_vec()).map_err(AuthorError::from)?;
+            self.joined.extend((kind == JOINED).then(|| copy.change().counter));
+        }
+        self.written.push(entries::put_change(&copy, place));
+        Ok(())
+    }
+
     /// Appends a step of an edit by `actor`; returns it with its causality.
     pub(crate) fn append_edit(
         &mut self,
@@ -213,7 +228,7 @@ fn frontier_of(store: &Store, counts: impl Fn(OriginId) -> bool) -> Result<Front
 }
 
 /// Returns a frontier as a version vector.
-pub(crate) fn vector_of(frontier: &Frontier) -> VersionVector {
+fn vector_of(frontier: &Frontier) -> VersionVector {
     let dot =
         |(origin, head): (OriginId, satchel_sync::Head)| Dot::new(edit_origin(origin), head.counter.get());
     frontier.heads().filter_map(dot).collect()

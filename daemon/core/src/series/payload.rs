@@ -12,8 +12,8 @@ use satchel_merge::{
     evidence::EditStep,
 };
 use satchel_pam::conversation::ImportMetadata;
-use satchel_sync::Kind;
 pub(crate) use satchel_sync::payload::SALT_BYTES;
+use satchel_sync::{Continuation, ContinuationError, Kind};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use uuid::Uuid;
@@ -39,8 +39,10 @@ pub(crate) const ERASURE: Kind = Kind(9);
 pub(crate) const REMAINDER: Kind = Kind(10);
 /// What a program has recorded of a conversation.
 pub(crate) const RECORDING: Kind = Kind(11);
+/// A branch of a series that forked, which the next changes repeat.
+pub(crate) const CONTINUATION: Kind = Kind(12);
 /// The greatest kind that this program knows.
-pub(crate) const KNOWN_KINDS: u16 = RECORDING.0;
+pub(crate) const KNOWN_KINDS: u16 = CONTINUATION.0;
 
 /// A decoded payload.
 #[derive(Debug)]
@@ -63,6 +65,8 @@ pub(crate) enum Payload {
     Remainder(EvidenceKey, Vec<u8>),
     /// See [`RECORDING`].
     Recording(Box<ContributionPayload>),
+    /// See [`CONTINUATION`].
+    Continuation(Box<Continuation>),
 }
 
 /// A step of an edit, and who made it.
@@ -154,6 +158,9 @@ pub(crate) enum PayloadError {
     /// It is not what its kind says.
     #[error("the payload is no {what}: {source}")]
     Form { what: &'static str, source: serde_json::Error },
+    /// See [`ContinuationError`].
+    #[error(transparent)]
+    Continuation(#[from] ContinuationError),
     /// A list of keys is not hex.
     #[error("a list of keys is not a whole number of 16-byte keys in hex digits")]
     Keys,
@@ -172,6 +179,7 @@ impl Payload {
             Self::Erasure(_) => ERASURE,
             Self::Remainder(..) => REMAINDER,
             Self::Recording(_) => RECORDING,
+            Self::Continuation(_) => CONTINUATION,
         }
     }
 
@@ -194,6 +202,7 @@ impl Payload {
             Self::Import(import) => serde_json::to_writer(&mut bytes, import)?,
             Self::Undo(undo) => serde_json::to_writer(&mut bytes, undo)?,
             Self::Erasure(erasure) => serde_json::to_writer(&mut bytes, erasure)?,
+            Self::Continuation(continuation) => bytes.extend_from_slice(&continuation.encode()),
         }
         Ok(bytes)
     }
@@ -211,7 +220,7 @@ impl Payload {
                 purged.contains_conversation(&contribution.conversation)
                     || contribution.nodes.iter().any(|node| purged.contains_row(&node.id))
             }
-            Self::Import(_) | Self::Undo(_) | Self::Erasure(_) => false,
+            Self::Import(_) | Self::Undo(_) | Self::Erasure(_) | Self::Continuation(_) => false,
         }
     }
 
@@ -236,6 +245,7 @@ impl Payload {
                 let (key, json) = content.split_first_chunk().ok_or(PayloadError::Short)?;
                 Self::Remainder(*key, json.to_vec())
             }
+            CONTINUATION => Self::Continuation(Box::new(Continuation::decode(content)?)),
             _ => return Ok(None),
         };
         Ok(Some(payload))

@@ -1,33 +1,36 @@
 //! Lets received changes take effect: each series in its order, and each change after everything that its author had seen.
 
 mod check;
+mod continuations;
 mod erasures;
 mod imports;
 mod late;
+mod moment;
 mod undos;
 
-use std::collections::{BTreeMap, btree_map::Entry};
+use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
 use satchel_merge::{
-    causality::{Causality, Dot, VersionVector},
+    causality::{Causality, Dot},
     evidence::EditStep,
 };
 use satchel_source::CancelToken;
 use satchel_store::{Change, Store};
-use satchel_sync::{Counter, Frontier, Head, Kind, OriginId, SignedChange};
+use satchel_sync::{Counter, Head, Kind, OriginId, SignedChange};
 
+pub(super) use self::continuations::is_held;
+use self::moment::{Moment, Readiness, extend};
 use super::{Sync, SyncError, UNREADABLE, receive::last_of_each_entry};
 use crate::{
     edits::EditContext,
     ingest::{Inner, exchange::ACTOR},
-    provenance::{DotPages, EvidenceKey, PurgeRecord, unfinished_undos},
+    provenance::{DotPages, EvidenceKey, MovedSteps, PurgeRecord, unfinished_undos},
     series::{
+        continuations::Continuations,
         counters::{CounterSet, Marked},
-        edit_origin,
         entries::{self, AppliedSeries, Place, StoredChange},
         large::{self, Content, PART},
         payload::{ContributionPayload, EditPayload, Payload, contribution_key},
-        vector_of,
     },
 };
 
@@ -55,6 +58,9 @@ pub struct Applied {
     pub unknown: u64,
     /// Changes whose payload this store does not have, or not all of it: it was withheld or erased.
     pub missing: u64,
+    /// Branches that this store holds and that were written again in another series. What repeats them takes effect when
+    /// [`Sync::drop_repeated`] has dropped them.
+    pub repeated: u64,
     /// Changes that cannot take effect, one of each origin. Those that follow it in its series wait as well.
     pub blocked: Vec<Blocked>,
 }
@@ -96,14 +102,6 @@ impl Sync {
     }
 }
 
-/// Whether the next change of a series can take effect.
-enum Readiness {
-    Ready,
-    /// Its author had seen changes that have not taken effect here.
-    Waits,
-    Blocked(String),
-}
-
 /// What a change says, as far as this store and this program can tell.
 enum Reading {
     Payload(Box<Payload>),
@@ -112,15 +110,6 @@ enum Reading {
     Missing,
     UnknownKind,
     Invalid(String),
-}
-
-/// When a change was made.
-struct Moment {
-    origin: OriginId,
-    counter: Counter,
-    dot: Dot,
-    /// What its author had seen.
-    seen: VersionVector,
 }
 
 /// Whether everything that waited was committed.
@@ -144,6 +133,12 @@ struct Applier<'a> {
     step_bytes: u64,
     actor: String,
     dots: DotPages,
+    /// Branches of series that are repeated in others.
+    continuations: Continuations,
+    /// The origins that repeat a branch which this store holds. They wait until it was dropped.
+    repeating: BTreeSet<OriginId>,
+    /// The dots of edits that the store has from a branch that was dropped.
+    moved: BTreeSet<Dot>,
     /// Entries of the ledger that wait for the next commit.
     entries: Vec<Change>,
     /// The origins whose positions have changed since the last commit, and the last change of each.
@@ -170,6 +165,9 @@ impl<'a> Applier<'a> {
             step_bytes: 0,
             actor: ACTOR.to_owned(),
             dots: DotPages::open(store)?,
+            continuations: Continuations::load(store)?,
+            repeating: BTreeSet::new(),
+            moved: MovedSteps::load(store)?.dots(),
             entries: Vec::new(),
             advanced: BTreeMap::new(),
             unknown: BTreeMap::new(),
@@ -181,6 +179,7 @@ impl<'a> Applier<'a> {
             let series = entries::series(store, origin)?.ok_or(UNREADABLE)?;
             applier.heads.insert(origin, series.head());
         }
+        applier.find_repeating()?;
         applier.load_positions()?;
         Ok(applier)
     }
@@ -221,7 +220,9 @@ impl<'a> Applier<'a> {
         let Some(counter) = Counter::new(done + 1).filter(|next| next.get() <= held) else {
             return Ok(false);
         };
-        if self.applied.blocked.iter().any(|blocked| blocked.origin == origin) {
+        if self.applied.blocked.iter().any(|blocked| blocked.origin == origin)
+            || self.waits_for_drop(origin, counter)
+        {
             return Ok(false);
         }
         let stored = entries::change(self.store, origin, counter)?.ok_or(UNREADABLE)?;
@@ -247,27 +248,6 @@ impl<'a> Applier<'a> {
         false
     }
 
-    /// Compares what the author had seen with what has taken effect here.
-    fn readiness(&self, change: &SignedChange) -> Result<Readiness, SyncError> {
-        for (of, seen) in change.change().context.heads() {
-            let Some(here) = self.positions.get(&of).filter(|here| here.head.counter >= seen.counter) else {
-                return Ok(Readiness::Waits);
-            };
-            let hash = if here.head.counter == seen.counter {
-                here.head.hash
-            } else {
-                entries::change(self.store, of, seen.counter)?.ok_or(UNREADABLE)?.change.hash()
-            };
-            if hash != seen.hash {
-                let counter = seen.counter.get();
-                return Ok(Readiness::Blocked(format!(
-                    "its author had seen another change {counter} of origin {of} than this store"
-                )));
-            }
-        }
-        Ok(Readiness::Ready)
-    }
-
     /// Reads what a change says, and checks it.
     fn read(&self, stored: &StoredChange) -> Result<Reading, SyncError> {
         let change = &stored.change;
@@ -287,7 +267,13 @@ impl<'a> Applier<'a> {
             Ok(None) => return Ok(Reading::UnknownKind),
             Err(error) => return Ok(Reading::Invalid(error.to_string())),
         };
-        Ok(match check::refusal(self.store, &payload)? {
+        let refusal = match &payload {
+            Payload::Continuation(continuation) => {
+                self.refused_continuation(change.change().origin, continuation)?
+            }
+            payload => check::refusal(self.store, payload)?,
+        };
+        Ok(match refusal {
             None => Reading::Payload(Box::new(payload)),
             Some(reason) => Reading::Invalid(reason),
         })
@@ -299,7 +285,7 @@ impl<'a> Applier<'a> {
         let mut context =
             self.positions.get(&origin).map(|applied| applied.context.clone()).unwrap_or_default();
         extend(&mut context, &change.change().context)?;
-        let moment = Moment::of(origin, head.counter, &context)?;
+        let moment = Moment::of(origin, head.counter, &context, &self.continuations)?;
         let position = AppliedSeries { head, context };
         match reading {
             Reading::Nothing | Reading::Invalid(_) => {}
@@ -340,6 +326,8 @@ impl<'a> Applier<'a> {
             return Ok(Flushed::Refused);
         }
         match payload {
+            // The store has it from the branch that this series repeats.
+            Payload::Edit(_) if self.moved.contains(&moment.dot) => {}
             Payload::Edit(EditPayload { actor, step }) => {
                 if self.begin_steps(actor_of(&actor))? == Flushed::Refused {
                     return Ok(Flushed::Refused);
@@ -373,6 +361,7 @@ impl<'a> Applier<'a> {
                 self.entries.push(entries::put_remainder(key, moment.origin, moment.counter));
                 self.pieces_came = true;
             }
+            Payload::Continuation(continuation) => self.continuation(*continuation, moment)?,
         }
         Ok(Flushed::Done)
     }
@@ -472,13 +461,6 @@ impl<'a> Applier<'a> {
     }
 }
 
-impl Moment {
-    fn of(origin: OriginId, counter: Counter, context: &Frontier) -> Result<Self, SyncError> {
-        let dot = Dot::new(edit_origin(origin), counter.get()).ok_or(UNREADABLE)?;
-        Ok(Self { origin, counter, dot, seen: vector_of(context) })
-    }
-}
-
 /// Returns the actor in the history here of what `actor` did in another store.
 fn actor_of(actor: &str) -> String {
     format!("{ACTOR}:{actor}")
@@ -492,11 +474,7 @@ fn has_own_commit(payload: &Payload) -> bool {
         | Payload::EarlierEdit(_)
         | Payload::Evidence(..)
         | Payload::Contribution(_)
-        | Payload::Remainder(..) => false,
+        | Payload::Remainder(..)
+        | Payload::Continuation(_) => false,
     }
-}
-
-/// Adds the context of a change to what its author had seen before.
-fn extend(seen: &mut Frontier, context: &Frontier) -> Result<(), SyncError> {
-    Ok(context.heads().try_for_each(|(of, head)| seen.advance(of, head))?)
 }

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
 use satchel_store::{Change, Store};
 use satchel_sync::{
-    Accepted, Author, AuthorError, Counter, FrontierError, Held, OriginId, Series, SeriesError, SignedChange,
+    Accepted, Author, AuthorError, Counter, ForkProof, FrontierError, Held, OriginId, Series, SeriesError,
+    SignedChange,
 };
 
 use super::{Sync, SyncError, UNREADABLE};
@@ -37,6 +38,8 @@ pub struct Received {
     pub completed: u64,
     /// The first change of each origin that was refused. Nothing that follows it was stored.
     pub refused: Vec<Refused>,
+    /// If a change was refused because the store's own series forked: the proof of that, for [`Sync::mend_fork`].
+    pub own_fork: Option<Box<ForkProof>>,
 }
 
 /// A change that was refused.
@@ -134,6 +137,9 @@ impl Receiver<'_> {
             Ok(()) => self.received.repeated += 1,
             // Anybody can invent a change of this origin that is not signed, or leaves a gap.
             Err(AuthorError::Series(error)) => {
+                if let SeriesError::Fork { proof: Some(proof), .. } = &error {
+                    self.received.own_fork = Some(proof.clone());
+                }
                 let (origin, counter) = (self.own, change.change().counter);
                 self.received.refused.push(Refused { origin, counter, error });
             }

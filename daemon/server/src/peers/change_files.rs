@@ -221,7 +221,7 @@ impl<'a> Receiver<'a> {
         if pending.is_empty() {
             return Ok(());
         }
-        let Received { new, repeated, completed, refused } = self.peers.receive(&pending)?;
+        let Received { new, repeated, completed, refused, own_fork: _ } = self.peers.receive(&pending)?;
         self.changed |= new + completed > 0;
         self.received.new += new;
         self.received.repeated += repeated;

@@ -89,8 +89,18 @@ impl Peers {
                 tracing::warn!(%origin, "this store was restored from an earlier copy; it goes on with a new series of changes");
                 Ok(self.0.sync.receive(changes.iter().cloned())?)
             }
-            received => Ok(received?),
+            received => self.mend_fork(received?, changes),
         }
+    }
+
+    /// If changes were refused because this store's own series has two branches, writes its own branch again in a new series, and stores
+    /// the changes then.
+    fn mend_fork(&self, received: Received, changes: &[SignedChange]) -> Result<Received, PeersError> {
+        let Some(proof) = &received.own_fork else { return Ok(received) };
+        if self.0.sync.mend_fork(&self.0.data_dir, proof)?.is_none() {
+            return Ok(received);
+        }
+        Ok(self.0.sync.receive(changes.iter().cloned())?)
     }
 
     /// Lets what was received take effect; returns what could not, in words. Blocks.
@@ -98,7 +108,12 @@ impl Peers {
     /// # Errors
     /// When the store cannot be read or written.
     pub(crate) fn apply(&self) -> Result<Option<String>, PeersError> {
-        let applied = self.0.sync.apply(&self.0.cancel);
+        let mut applied = self.0.sync.apply(&self.0.cancel);
+        while applied.as_ref().is_ok_and(|applied| applied.repeated > 0)
+            && self.0.sync.drop_repeated(&self.0.data_dir)?
+        {
+            applied = self.0.sync.apply(&self.0.cancel);
+        }
         self.publish_frontier()?;
         let applied = applied?;
         if applied.erasures > 0 {

@@ -1,6 +1,7 @@
 //! One exchange of changes with a daemon that this one connects to.
 
 mod files;
+mod forks;
 
 use std::{
     collections::BTreeSet,
@@ -161,7 +162,8 @@ pub(super) async fn exchange(
 ) -> Result<Option<String>, PeersError> {
     let _alone = peer.exchanging.lock().await;
     lock(&peer.contact).state = PeerState::Syncing;
-    let mut exchange = Exchange { peers, peer, client: client(channel), problem: None, moved: 0 };
+    let (client, mended) = (client(channel), BTreeSet::new());
+    let mut exchange = Exchange { peers, peer, client, problem: None, moved: 0, mended };
     let outcome = exchange.run().await;
     let saved = peers.clone();
     blocking(move || {
@@ -187,6 +189,8 @@ struct Exchange<'a> {
     problem: Option<String>,
     /// Changes that were new to one of the stores.
     moved: u64,
+    /// The series with two branches that were united, or could not be.
+    mended: BTreeSet<OriginId>,
 }
 
 impl Exchange<'_> {
@@ -214,6 +218,10 @@ impl Exchange<'_> {
                 self.upload(theirs.clone()).await?;
             }
             if self.moved == before {
+                if self.mend_forks((&ours, &theirs), (own, origin)).await? {
+                    self.problem = None;
+                    continue;
+                }
                 self.check_end((&ours, &theirs), (own, own == origin))?;
                 return self.exchange_files().await;
             }
@@ -232,7 +240,7 @@ impl Exchange<'_> {
             || continued.any(|origin| origin == own)
             || ahead.forks.iter().any(|fork| fork.origin == own)
         {
-            return Err(PeersError::Copied { origin: own });
+            return Err(PeersError::Forked { origin: own });
         }
         let told = differing(ours, theirs).first().map(|origin| {
             format!(

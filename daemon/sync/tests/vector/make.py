@@ -39,6 +39,9 @@ fork, fork_hash, bare_fork = change(2, genesis_hash, 1, [], b"coffee")
 pair = [both for _, both in sorted([(second_hash, bare_second), (fork_hash, bare_fork)])]
 frontier = [pack(">16sQ32s", origin(KEY), 2, second_hash), FOREIGN]
 
+branch = origin(KEY) + pack(">Q32sI", 1, genesis_hash, 1) + fork_hash
+continuation = branch + SECRET.sign(b"satchel-sync-continuation-v1\0" + bytes([3]) * 16 + branch)
+
 print("origin", UUID(bytes=origin(KEY)))
 print("genesis", genesis.hex())
 print("genesis-hash", genesis_hash.hex())
@@ -48,3 +51,4 @@ print("change-hash", second_hash.hex())
 print("frontier", (pack(">I", 2) + b"".join(sorted(frontier))).hex())
 print("batch", batch([genesis, second]).hex())
 print("proof", (b"SATCHELF" + pack(">H", 1) + KEY + b"".join(pack(">I", len(c)) + c for c in pair)).hex())
+print("continuation", continuation.hex())

@@ -3,9 +3,13 @@
 use std::path::Path;
 
 use anyhow::{Result, ensure};
-use satchel_proto::v1;
+use satchel_proto::v1::{self, DeviceRole};
+use satchel_tests::{
+    test_daemon::TestDaemon,
+    test_device::{create_pairing, policy},
+};
 
-use super::peer_daemon::{add, content, eventually, in_step, listed, pair, pause, peers, start, start_new};
+use super::peer_daemon::{add, content, in_step, listed, pair, pause, peers, rewrite, start, start_new};
 
 pub(super) fn copy(from: &Path, to: &Path) -> Result<()> {
     std::fs::create_dir_all(to)?;
@@ -21,7 +25,7 @@ pub(super) fn copy(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-async fn origin(daemon: &satchel_tests::test_daemon::TestDaemon) -> Result<String> {
+async fn origin(daemon: &TestDaemon) -> Result<String> {
     let request = v1::GetSyncStatusRequest::default();
     Ok(peers(daemon).get_sync_status(request).await?.into_inner().origin)
 }
@@ -78,11 +82,7 @@ async fn a_restored_store_gets_a_new_series_before_anything_is_written() -> Resu
 }
 
 /// Waits until two daemons are in step; the peer `gone` of the second one has ended.
-async fn in_step_but_for(
-    one: &satchel_tests::test_daemon::TestDaemon,
-    other: &satchel_tests::test_daemon::TestDaemon,
-    gone: &str,
-) -> Result<()> {
+async fn in_step_but_for(one: &TestDaemon, other: &TestDaemon, gone: &str) -> Result<()> {
     peers(other).remove_peer(v1::RemovePeerRequest { peer: gone.to_owned() }).await?;
     in_step(&[one, other]).await
 }
@@ -111,37 +111,66 @@ async fn a_copied_store_gets_a_series_of_its_own() -> Result<()> {
     Ok(())
 }
 
-/// Both were changed before they met: nothing of either is lost, and the person is told.
+/// Both were changed before they met: both sides are in all stores afterwards, whichever of the two daemons calls the other.
 #[tokio::test(flavor = "multi_thread")]
-async fn copies_that_were_both_changed_are_told_so() -> Result<()> {
+async fn copies_that_were_both_changed_are_united() -> Result<()> {
+    united(false).await?;
+    united(true).await
+}
+
+async fn united(desk_calls: bool) -> Result<()> {
     let (desk, laptop) = (start_new().await?, start_new().await?);
-    pair((&laptop, "laptop"), (&desk, "desk")).await?;
-    add(&laptop, "Early").await?;
+    if desk_calls {
+        pair((&desk, "desk"), (&laptop, "laptop")).await?;
+    } else {
+        pair((&laptop, "laptop"), (&desk, "desk")).await?;
+    }
+    let early = add(&laptop, "Early").await?;
     in_step(&[&desk, &laptop]).await?;
     pause(&laptop, "desk", true).await?;
     let folder = laptop.stop().await?;
     let image = tempfile::tempdir()?;
     copy(folder.path(), image.path())?;
     let laptop = start(folder).await?;
-    let mut ids = Vec::new();
+    let mut ids = vec![early.clone()];
     for n in 0..3 {
         ids.push(add(&laptop, &format!("On the laptop, {n}")).await?);
     }
+    move_to(&desk, &laptop, desk_calls).await?;
     pause(&laptop, "desk", false).await?;
     in_step(&[&desk, &laptop]).await?;
+    let before = origin(&laptop).await?;
     laptop.stop().await?;
 
     let image = start(image).await?;
-    let other = add(&image, "On the image").await?;
+    ids.push(add(&image, "On the image").await?);
+    rewrite(&image, &early, "Early, changed on the image").await?;
+    move_to(&desk, &image, desk_calls).await?;
     pause(&image, "desk", false).await?;
-    eventually("the person is told", async || {
-        let known = listed(&image).await?;
-        Ok(known[0].last_error.contains("copy").then_some(()))
-    })
-    .await?;
-    ensure!(content(&image, &other).await?.is_some());
-    for id in &ids {
-        ensure!(content(&desk, id).await?.is_some(), "{id}");
+    in_step(&[&desk, &image]).await?;
+    ensure!(origin(&image).await? != before, "a new series");
+    for daemon in [&desk, &image] {
+        for id in &ids {
+            ensure!(content(daemon, id).await?.is_some(), "{id}");
+        }
+        ensure!(content(daemon, &early).await?.as_deref() == Some("Early, changed on the image"));
+        ensure!(listed(daemon).await?.iter().all(|peer| peer.last_error.is_empty()));
+    }
+    // And after a restart.
+    let image = start(image.stop().await?).await?;
+    move_to(&desk, &image, desk_calls).await?;
+    let id = add(&image, "After a restart").await?;
+    in_step(&[&desk, &image]).await?;
+    ensure!(content(&desk, &id).await?.is_some());
+    Ok(())
+}
+
+/// Tells the desk where the laptop is now, if the desk calls.
+async fn move_to(desk: &TestDaemon, laptop: &TestDaemon, desk_calls: bool) -> Result<()> {
+    if desk_calls {
+        let addresses = create_pairing(laptop, "", policy(DeviceRole::Peer)).await?.addresses;
+        let request = v1::UpdatePeerRequest { peer: "laptop".to_owned(), addresses, ..Default::default() };
+        peers(desk).update_peer(request).await?;
     }
     Ok(())
 }

@@ -25,15 +25,13 @@ pub(super) fn erase(peer: Peer, target: &Target) -> Result<Peer> {
 }
 
 /// Opens a store anew, which removes what was erased from the disk.
-fn completed(peer: Peer) -> Result<Peer> {
+pub(super) fn completed(peer: Peer) -> Result<Peer> {
     let (dir, seed) = (peer.dir.clone(), peer.seed);
     drop(peer.sync);
     let store = peer.core.into_store()?;
     let mut open = || Store::open(&dir, OpenOptions::default(), &mut |_| {});
     purge::complete(&dir, store, None, &mut open)?.close()?;
-    let peer = Peer::open(&dir, seed)?;
-    peer.sync.unlock(peer.key())?;
-    Ok(peer)
+    Peer::resumed(&dir, seed)
 }
 
 /// Sends everything that the store `to` lacks from the store `from`. Some changes may have no payload any more. Returns the number of

@@ -59,8 +59,17 @@ impl Peer {
         let (dir, seed) = (self.dir.clone(), self.seed);
         drop(self.sync);
         self.core.close()?;
-        let peer = Self::open(&dir, seed)?;
-        peer.sync.unlock(peer.key())?;
+        Self::resumed(&dir, seed)
+    }
+
+    /// Opens a data directory, with the key of the series that is in it, or that of the seed.
+    pub(super) fn resumed(dir: &Path, seed: u8) -> Result<Self> {
+        let peer = Self::open(dir, seed)?;
+        if dir.join("peers/series.json").exists() {
+            peer.sync.resume(dir)?;
+        } else {
+            peer.sync.unlock(peer.key())?;
+        }
         Ok(peer)
     }
 

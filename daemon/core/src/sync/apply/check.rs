@@ -32,7 +32,7 @@ pub(super) fn refusal(store: &Store, payload: &Payload) -> Result<Option<String>
             Ok(Some(EvidenceItem::Stored(_))) => None,
             _ => Some("what is left of a piece of evidence is no statement about memories".to_owned()),
         },
-        Payload::Undo(_) | Payload::Erasure(_) => None,
+        Payload::Undo(_) | Payload::Erasure(_) | Payload::Continuation(_) => None,
     })
 }
 

@@ -126,7 +126,8 @@ impl Applier<'_> {
             let Ok(Some(Payload::Import(import))) = Payload::decode(kind, &content) else { continue };
             let all = MergedImport::read(&import).map_err(|_| UNREADABLE)?;
             if self.has_news(id, &all)? {
-                let moment = Moment::of(origin, counter, &satchel_sync::Frontier::new())?;
+                let moment =
+                    Moment::of(origin, counter, &satchel_sync::Frontier::new(), &self.continuations)?;
                 self.merge(all, import.sources, &moment, Vec::new())?;
             }
         }

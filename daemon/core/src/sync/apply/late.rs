@@ -55,7 +55,7 @@ impl Applier<'_> {
                 extend(&mut seen, &stored.change.change().context)?;
                 next = at.next();
             }
-            self.late_change(&Moment::of(origin, counter, &seen)?)?;
+            self.late_change(&Moment::of(origin, counter, &seen, &self.continuations)?)?;
         }
         marked.iter().try_for_each(|counter| late.remove(self.store, *counter))?;
         self.entries.extend(late.take_changes());

@@ -1,0 +1,151 @@
+//! Removes a branch of a series from the ledger, and refers to what repeats it instead.
+
+use satchel_merge::causality::{Causality, Dot, VersionVector};
+use satchel_store::{Change, Store};
+use satchel_sync::{Counter, OriginId, Series};
+
+use super::{SyncError, UNREADABLE, branch_of, context_at};
+use crate::{
+    provenance::{AssignedDots, EvidenceItem, EvidenceKey, MovedSteps, each_undo},
+    series::{
+        continuations::ContinuedBranch,
+        counters::{CounterSet, Marked},
+        entries::{self, AppliedSeries, Place, StoredChange, StoredUndo},
+        large::{self, Content},
+        payload::{Payload, contribution_key},
+    },
+};
+
+/// Returns the changes of the ledger that remove the branch.
+pub(super) fn drop_branch(store: &Store, branch: &ContinuedBranch) -> Result<Vec<Change>, SyncError> {
+    let (origin, base) = (branch.continuation.origin(), branch.continuation.base());
+    let series = entries::series(store, origin)?.ok_or(UNREADABLE)?;
+    let context = context_at(store, origin, base.counter)?;
+    let mut changes = vec![entries::put_series(&Series::resume(*series.key(), base, context.clone()))];
+    if entries::applied(store, origin)?.is_some_and(|applied| applied.head.counter > base.counter) {
+        changes.push(entries::put_applied(origin, &AppliedSeries { head: base, context }));
+    }
+    let mut sets = Vec::new();
+    for marked in [Marked::Late, Marked::UnknownKind, Marked::Joined] {
+        sets.push(CounterSet::load(store, marked, origin)?);
+    }
+    for stored in branch_of(store, origin, base)? {
+        let stored = stored?;
+        let counter = stored.change.change().counter;
+        changes.extend(moved_items(store, branch, &stored)?);
+        changes.push(entries::remove_change(origin, counter));
+        sets.iter_mut().try_for_each(|set| set.remove(store, counter))?;
+    }
+    changes.extend(sets.iter_mut().flat_map(CounterSet::take_changes));
+    changes.extend(moved_steps(store, branch)?);
+    changes.extend(moved_undos(store, branch)?);
+    changes.extend(moved_lacking(store, branch)?);
+    Ok(changes)
+}
+
+/// Returns the changes that let the items which came with a change come with the one that repeats it.
+fn moved_items(
+    store: &Store,
+    branch: &ContinuedBranch,
+    stored: &StoredChange,
+) -> Result<Vec<Change>, SyncError> {
+    let change = stored.change.change();
+    let place = (change.origin, change.counter);
+    let Some((by, counter)) = branch.moved(place) else { return Ok(Vec::new()) };
+    let (item, remainder) = match brought(store, stored)? {
+        None => return Ok(Vec::new()),
+        Some(Brought::Item(key)) => (Some(key), None),
+        Some(Brought::Remainder(key)) => (None, Some(key)),
+    };
+    let mut changes = Vec::new();
+    if let Some(key) = item.filter(|key| entries::item(store, *key).is_ok_and(|known| known == Some(place))) {
+        changes.push(entries::put_item(key, by, counter));
+    }
+    if let Some(key) = remainder
+        && entries::remainder(store, key)? == Some(place)
+    {
+        changes.push(entries::put_remainder(key, by, counter));
+    }
+    Ok(changes)
+}
+
+/// What a change brought that imports refer to.
+enum Brought {
+    Item(EvidenceKey),
+    Remainder(EvidenceKey),
+}
+
+fn brought(store: &Store, stored: &StoredChange) -> Result<Option<Brought>, SyncError> {
+    if let Place::Evidence(_, key) | Place::Contribution(_, key, _) = &stored.place {
+        return Ok(Some(Brought::Item(*key)));
+    }
+    let Content::Present(kind, content) = large::content(store, &stored.change)? else { return Ok(None) };
+    Ok(match Payload::decode(kind, &content) {
+        Ok(Some(Payload::Evidence(key, _))) => Some(Brought::Item(key)),
+        Ok(Some(Payload::Contribution(part))) => contribution_key(&part).ok().map(Brought::Item),
+        Ok(Some(Payload::Remainder(key, _))) => Some(Brought::Remainder(key)),
+        _ => None,
+    })
+}
+
+/// Returns the changes that replace the dots of the branch wherever edits have or have seen them.
+fn moved_steps(store: &Store, branch: &ContinuedBranch) -> Result<Vec<Change>, SyncError> {
+    let (dots, mut moved, mut any) = (AssignedDots::load(store)?, MovedSteps::load(store)?, false);
+    for record in store.evidence_all() {
+        let record = record?;
+        let Some(EvidenceItem::Edit(step)) = EvidenceItem::decode_stored(&record.json, record.id, &dots)?
+        else {
+            continue;
+        };
+        let Causality::Recorded { dot, seen } = step.causality else { continue };
+        if let Some((dot, seen)) = moved_causality(branch, dot, &seen) {
+            moved.insert(record.id, dot, seen);
+            any = true;
+        }
+    }
+    Ok(if any { moved.to_changes()? } else { Vec::new() })
+}
+
+/// Returns the causality of what had or had seen a dot of the branch; `None` if it did not.
+fn moved_causality(branch: &ContinuedBranch, dot: Dot, seen: &VersionVector) -> Option<(Dot, VersionVector)> {
+    let (new_dot, new_seen) = (branch.moved_dot(dot), branch.moved_vector(seen));
+    if new_dot.is_none() && new_seen.is_none() {
+        return None;
+    }
+    let mut vector = new_seen.unwrap_or_else(|| seen.clone());
+    if new_dot.is_some() {
+        // What came before it in the old series is not before it in the new one.
+        vector.join(&branch.base());
+    }
+    Some((new_dot.unwrap_or(dot), vector))
+}
+
+/// Returns the changes that do the same for undos and redos of imports.
+fn moved_undos(store: &Store, branch: &ContinuedBranch) -> Result<Vec<Change>, SyncError> {
+    let mut imports = Vec::new();
+    each_undo(store, |record| imports.push(record.import))?;
+    let mut changes = Vec::new();
+    for import in imports {
+        let (mut undos, mut any) = (entries::undos(store, import)?, false);
+        for StoredUndo { dot, seen, .. } in &mut undos {
+            if let Some((new_dot, new_seen)) = moved_causality(branch, *dot, seen) {
+                (*dot, *seen, any) = (new_dot, new_seen, true);
+            }
+        }
+        if any {
+            changes.push(entries::put_undos(import, &undos)?);
+        }
+    }
+    Ok(changes)
+}
+
+/// Returns the change that does the same for imports of which pieces are missing.
+fn moved_lacking(store: &Store, branch: &ContinuedBranch) -> Result<Option<Change>, SyncError> {
+    let lacking = entries::lacking(store)?;
+    let moved = |(import, origin, counter): &(uuid::Uuid, OriginId, Counter)| {
+        let (origin, counter) = branch.moved((*origin, *counter)).unwrap_or((*origin, *counter));
+        (*import, origin, counter)
+    };
+    let new: Vec<_> = lacking.iter().map(moved).collect();
+    Ok(if new == lacking { None } else { Some(entries::put_lacking(&new)?) })
+}
