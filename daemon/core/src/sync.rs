@@ -18,8 +18,7 @@
 //! **Invariant:** a store that has a series has no edit without a dot: [`Sync::begin`] numbers the earlier ones.
 //! Stores that have applied the same changes show the same (`tests/tests/integration/sync`), within these limits:
 //!
-//! - Not exchanged: vectors, memories that wait for review, the ledger of exports,
-//!   withdrawals of relations by documents, and single conversations of more than 256 MiB.
+//! - Not exchanged: vectors, the ledger of exports, withdrawals of relations by documents, and single conversations of more than 256 MiB.
 //! - Documents of strangers about one record are kept by the order of their arrival.
 //! - The import metadata of a conversation names the import that changed it last in this store.
 //! - If a conversation is erased, memories that only another store derived from it stay.
@@ -41,7 +40,8 @@ use std::{path::Path, sync::Arc};
 use satchel_merge::evidence::FieldConflict;
 use satchel_store::StoreError;
 use satchel_sync::{
-    Author, AuthorError, Frontier, FrontierError, OriginId, OriginKey, SigningKey, limits::MAX_ORIGINS,
+    Author, AuthorError, Frontier, FrontierError, OriginId, OriginKey, SigningKey,
+    limits::{MAX_ORIGINS, RENEWAL_COUNTER},
 };
 
 use self::series_key::SeriesIdentity;
@@ -54,14 +54,14 @@ pub use self::{
     series_key::SeriesKeyError,
 };
 use crate::{
-    edits::{EditError, complete_interrupted},
+    edits::{EditError, QuarantinedMemory, complete_interrupted},
     ingest::{Imports, IngestError, Inner},
     provenance::{ActiveEvidence, ProvenanceError, undone_imports},
     recording::{RecordingError, each_recording},
     series::{
         LocalSeries, NewPlace, SeriesStoreError, applied_frontier,
         entries::{self, Place},
-        payload::Payload,
+        payload::{AgentMemoryPayload, Payload},
     },
 };
 
@@ -199,6 +199,9 @@ impl Sync {
         let mut series = LocalSeries::begun(author, seen);
         first.extend(record::earlier_edits(store, &mut series)?);
         record::earlier_undos(store, &mut series)?;
+        for (id, entry) in QuarantinedMemory::all(store)? {
+            series.append(&AgentMemoryPayload { id, entry }.into(), NewPlace::Inline)?;
+        }
         each_recording(store, |part| {
             series.append(&Payload::Recording(Box::new(part)), NewPlace::Inline)?;
             Ok::<_, SyncError>(())
@@ -214,7 +217,8 @@ impl Sync {
     }
 
     /// Reads the key of the store's own series from the data directory, once for each start. If it is missing, or that of another series,
-    /// the store was restored or copied, and goes on with a new series. Does nothing for a store without a series.
+    /// the store was restored or copied, and goes on with a new series, as it does when the series has become very long. Does nothing for a
+    /// store without a series.
     ///
     /// # Errors
     /// When the key cannot be read or written, or an error of the store.
@@ -222,12 +226,18 @@ impl Sync {
         series_key::remove_unfinished(data_dir)?;
         let Some(own) = entries::own(self.0.store())? else { return Ok(None) };
         match SeriesIdentity::load(data_dir)? {
-            Some(identity) if identity.origin() == own => {
+            Some(identity) if identity.origin() == own && !self.is_long(own)? => {
                 self.0.series_key().set(identity.key);
                 Ok(Some(own))
             }
             _ => self.renew_origin(data_dir).map(Some),
         }
+    }
+
+    /// Returns whether a series comes near to the greatest counter.
+    fn is_long(&self, origin: OriginId) -> Result<bool, SyncError> {
+        let series = entries::series(self.0.store(), origin)?.ok_or(UNREADABLE)?;
+        Ok(series.head().counter.get() > RENEWAL_COUNTER)
     }
 
     /// Begins the store's own series if it has none. The key is written to the data directory before.

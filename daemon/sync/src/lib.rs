@@ -14,7 +14,6 @@ pub mod author;
 pub mod batch;
 pub mod change;
 pub mod change_file;
-pub mod clock;
 pub mod continuation;
 mod cursor;
 #[cfg(test)]

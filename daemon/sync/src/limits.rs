@@ -3,9 +3,12 @@
 /// The version of the encoding of changes that this program writes, and the newest that it reads.
 pub const VERSION: u16 = 1;
 
-/// The greatest counter of a change: 2^63 − 1, so that a counter fits in the signed 64-bit integers of databases and other languages.
-/// A store that writes a million changes a second needs 292,000 years to get there.
-pub const MAX_COUNTER: u64 = i64::MAX as u64;
+/// The greatest counter of a change: 2^26, about 67 million, so that a store that lies cannot fill the disks of others with one series
+/// that has no end. A store begins a new series long before: see [`RENEWAL_COUNTER`].
+pub const MAX_COUNTER: u64 = 1 << 26;
+
+/// The counter after which a store begins a new series: 2^25. One that writes a change every second gets there in a year.
+pub const RENEWAL_COUNTER: u64 = MAX_COUNTER / 2;
 
 /// The most bytes of a payload: 1 GiB.
 pub const MAX_PAYLOAD_BYTES: u64 = 1 << 30;

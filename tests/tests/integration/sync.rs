@@ -1,5 +1,6 @@
 //! Stores that exchange their changes come to show the same.
 
+mod agent_memories;
 mod convergence;
 mod erasures;
 mod faults;

@@ -5,6 +5,7 @@
 //! the answer to an agent nor the later state of its memory tells whether somebody else's memory has the same content.
 //! Duplicates are found when the owner approves.
 
+mod exchange;
 mod waiting;
 
 use satchel_merge::evidence::{StoredEvidence, items_of};
@@ -376,6 +377,7 @@ impl Transaction<'_> {
             reviewer: None,
         };
         waiting.add(self.store, &entry)?;
+        self.announce(&id, &entry)?;
         self.change(entry.put(Ledger::Quarantine, &id)?);
         self.done.quarantined = true;
         Ok(())
@@ -495,6 +497,7 @@ impl Review<'_, '_> {
         let (actor, reason) = (self.call.actor.clone(), self.call.reason.clone());
         entry.reviewer = Some(Reviewer { actor, reason, at: self.act.now });
         entry.state = state;
+        self.act.announce(id, &entry)?;
         changes.push(entry.put(Ledger::Review, id)?);
         Ok(changes)
     }

@@ -20,7 +20,7 @@ use super::{EditContext, EditError, EditOutcome, check, etag, interrupted};
 use crate::{
     provenance::{self, ActiveEvidence, PurgedData},
     request,
-    series::LocalSeries,
+    series::{LocalSeries, NewPlace, payload::Payload},
 };
 
 /// Maximum number of changes of one commit. This bound and the next are those of an import.
@@ -123,6 +123,14 @@ impl<'a> Transaction<'a> {
             step = series.borrow_mut().append_edit(&self.call.actor, step)?;
         }
         self.edit_steps.push(step);
+        Ok(())
+    }
+
+    /// Appends a change to the store's own series, if it has one.
+    pub(super) fn append(&self, payload: &Payload) -> Result<(), EditError> {
+        if let Some(series) = &self.series {
+            series.borrow_mut().append(payload, NewPlace::Inline)?;
+        }
         Ok(())
     }
 

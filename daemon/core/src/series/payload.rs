@@ -18,7 +18,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use crate::provenance::{ContributionSkeleton, EvidenceKey, ProvenanceError, PurgedData};
+use crate::{
+    edits::QuarantinedMemory,
+    provenance::{ContributionSkeleton, EvidenceKey, ProvenanceError, PurgedData},
+};
 
 /// A step of an edit that was made since its store began its series.
 pub(crate) const EDIT: Kind = Kind(1);
@@ -41,8 +44,10 @@ pub(crate) const REMAINDER: Kind = Kind(10);
 pub(crate) const RECORDING: Kind = Kind(11);
 /// A branch of a series that forked, which the next changes repeat.
 pub(crate) const CONTINUATION: Kind = Kind(12);
+/// The state of a memory that an agent wrote, which waits for the owner or was reviewed.
+pub(crate) const AGENT_MEMORY: Kind = Kind(13);
 /// The greatest kind that this program knows.
-pub(crate) const KNOWN_KINDS: u16 = CONTINUATION.0;
+pub(crate) const KNOWN_KINDS: u16 = AGENT_MEMORY.0;
 
 /// A decoded payload.
 #[derive(Debug)]
@@ -67,6 +72,8 @@ pub(crate) enum Payload {
     Recording(Box<ContributionPayload>),
     /// See [`CONTINUATION`].
     Continuation(Box<Continuation>),
+    /// See [`AGENT_MEMORY`].
+    AgentMemory(Box<AgentMemoryPayload>),
 }
 
 /// A step of an edit, and who made it.
@@ -149,6 +156,21 @@ pub(crate) struct ErasurePayload {
     pub rows: BTreeSet<String>,
 }
 
+/// The state of a memory that an agent wrote.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct AgentMemoryPayload {
+    /// The id that the memory has from its approval on.
+    pub id: String,
+    /// What the agent wrote, and what the owner decided.
+    pub entry: QuarantinedMemory,
+}
+
+impl From<AgentMemoryPayload> for Payload {
+    fn from(memory: AgentMemoryPayload) -> Self {
+        Self::AgentMemory(Box::new(memory))
+    }
+}
+
 /// Why a payload cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PayloadError {
@@ -180,6 +202,7 @@ impl Payload {
             Self::Remainder(..) => REMAINDER,
             Self::Recording(_) => RECORDING,
             Self::Continuation(_) => CONTINUATION,
+            Self::AgentMemory(_) => AGENT_MEMORY,
         }
     }
 
@@ -203,6 +226,7 @@ impl Payload {
             Self::Undo(undo) => serde_json::to_writer(&mut bytes, undo)?,
             Self::Erasure(erasure) => serde_json::to_writer(&mut bytes, erasure)?,
             Self::Continuation(continuation) => bytes.extend_from_slice(&continuation.encode()),
+            Self::AgentMemory(memory) => serde_json::to_writer(&mut bytes, memory)?,
         }
         Ok(bytes)
     }
@@ -220,6 +244,7 @@ impl Payload {
                 purged.contains_conversation(&contribution.conversation)
                     || contribution.nodes.iter().any(|node| purged.contains_row(&node.id))
             }
+            Self::AgentMemory(memory) => purged.redact_stored(&mut memory.entry.evidence.clone()),
             Self::Import(_) | Self::Undo(_) | Self::Erasure(_) | Self::Continuation(_) => false,
         }
     }
@@ -245,6 +270,7 @@ impl Payload {
                 let (key, json) = content.split_first_chunk().ok_or(PayloadError::Short)?;
                 Self::Remainder(*key, json.to_vec())
             }
+            AGENT_MEMORY => Self::AgentMemory(read(content, "memory that an agent wrote")?),
             CONTINUATION => Self::Continuation(Box::new(Continuation::decode(content)?)),
             _ => return Ok(None),
         };

@@ -271,7 +271,7 @@ impl<'a> Applier<'a> {
             Payload::Continuation(continuation) => {
                 self.refused_continuation(change.change().origin, continuation)?
             }
-            payload => check::refusal(self.store, payload)?,
+            payload => check::refusal(self.store, payload, self.inner.now_micros())?,
         };
         Ok(match refusal {
             None => Reading::Payload(Box::new(payload)),
@@ -362,6 +362,10 @@ impl<'a> Applier<'a> {
                 self.pieces_came = true;
             }
             Payload::Continuation(continuation) => self.continuation(*continuation, moment)?,
+            Payload::AgentMemory(memory) => {
+                let outcome = self.inner.edits().merge_agent_memory(ACTOR, *memory, done);
+                return self.blocked_if_refused(outcome.map_err(SyncError::from), moment);
+            }
         }
         Ok(Flushed::Done)
     }
@@ -469,7 +473,11 @@ fn actor_of(actor: &str) -> String {
 /// Returns whether a payload takes effect in commits of its own, after everything that waits.
 fn has_own_commit(payload: &Payload) -> bool {
     match payload {
-        Payload::Import(_) | Payload::Undo(_) | Payload::Erasure(_) | Payload::Recording(_) => true,
+        Payload::Import(_)
+        | Payload::Undo(_)
+        | Payload::Erasure(_)
+        | Payload::Recording(_)
+        | Payload::AgentMemory(_) => true,
         Payload::Edit(_)
         | Payload::EarlierEdit(_)
         | Payload::Evidence(..)

@@ -9,12 +9,12 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{Sync, SyncError, UNREADABLE};
-use crate::each_row;
+use crate::{each_row, edits::QuarantinedMemory};
 
 /// Records per page of a list.
 const PAGE: usize = 500;
 
-/// What a store shows, in short. Ids, times and texts count. Versions, revisions, the history and the import metadata of conversations do
+/// What a store shows, in short. Ids, times and texts count, also of what agents wrote and the owner has to review. Versions, revisions, the history and the import metadata of conversations do
 /// not, as each store has its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateDigest {
@@ -64,6 +64,9 @@ impl Sync {
             },
         )?;
         let conversations = records.len() as u64 - memories - relations;
+        for agent_memory in QuarantinedMemory::all(store)? {
+            records.push(digest_of("agent memory", &agent_memory)?);
+        }
         records.sort_unstable();
         let digest = Sha256Digest::of(records.as_flattened());
         Ok(StateDigest { digest, memories, relations, conversations })

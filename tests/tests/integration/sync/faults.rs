@@ -1,7 +1,7 @@
 //! Changes that are wrong, stores that were rolled back, and exchanges that were interrupted.
 
 use anyhow::{Context as _, Result, ensure};
-use satchel_core::sync::SyncError;
+use satchel_core::{edits::Draft, sync::SyncError};
 use satchel_source::CancelToken;
 use satchel_sync::{Author, Change, Frontier, Kind, SignedChange, SigningKey};
 use satchel_tests::{
@@ -151,6 +151,40 @@ fn a_store_that_was_rolled_back_is_told() -> Result<()> {
         matches!(error, SyncError::Series(_)) && error.to_string().contains("cannot be continued"),
         "{error}"
     );
+    Ok(())
+}
+
+/// A step with a time far in the future would be the latest one for good.
+#[test]
+fn a_change_from_the_far_future_waits_and_stops_nothing_else() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let (wrong, right) = (Peer::new(dir.path(), 1)?, Peer::new(dir.path(), 2)?);
+    let tea = wrong.add("Drinks tea")?;
+    exchange(&wrong, &right)?;
+    // Wrong by more than a year: taken.
+    wrong.clock.set(400);
+    wrong.edit(&tea, &Draft { content: Some("Drinks green tea".to_owned()), ..Draft::default() })?;
+    exchange(&wrong, &right)?;
+    wrong.clock.set(366 * 11);
+    wrong.tag(&tea, &["future"])?;
+    let changes = wrong.changes_after(&right.sync.frontier()?)?;
+    let (received, applied) = right.take(changes)?;
+    ensure!(received.refused.is_empty(), "{received:?}");
+    let blocked = applied.blocked.first().context("it waits")?;
+    ensure!(
+        Some(blocked.origin) == wrong.sync.origin()? && blocked.reason.contains("ten years"),
+        "{blocked:?}"
+    );
+    ensure!(right.memory(&tea)?.tags.is_empty());
+    let other = Peer::new(dir.path(), 3)?;
+    let bees = other.add("Keeps bees")?;
+    right.take(other.changes_after(&right.sync.frontier()?)?)?;
+    right.memory(&bees)?;
+    // Eleven years later, or with a clock that is right again.
+    right.clock.set(366 * 2);
+    right.sync.apply(&CancelToken::new())?;
+    ensure!(right.memory(&tea)?.tags == ["future"]);
+    exchange(&right, &wrong)?;
     Ok(())
 }
 

@@ -1,7 +1,11 @@
 //! Random histories of three stores that exchange their changes now and then, in part, repeated, and through each other.
 
 use anyhow::{Context as _, Result, ensure};
-use satchel_core::{edits::Draft, ingest::undo::UndoDirection, purge::Target};
+use satchel_core::{
+    edits::{Draft, ReviewDecision},
+    ingest::undo::UndoDirection,
+    purge::Target,
+};
 use satchel_pam::memory::Status;
 use satchel_store::MemoryQuery;
 use satchel_tests::{
@@ -9,7 +13,7 @@ use satchel_tests::{
     test_core::demo_folder,
 };
 
-use super::{Peer, erasures, in_step, peer::owner, recordings};
+use super::{Peer, agent_memories, erasures, in_step, peer::owner, recordings};
 
 const STORES: u8 = 3;
 const STEPS: usize = 40;
@@ -45,7 +49,7 @@ impl Group {
 
     fn step(&mut self) -> Result<()> {
         let at = self.below(self.peers.len())?;
-        match self.rng.below(16) {
+        match self.rng.below(19) {
             0 => self.import(at, "chatgpt-export"),
             1 => self.import(at, "claude-export"),
             2 => {
@@ -62,6 +66,12 @@ impl Group {
             10 => self.record(at),
             11 => self.undo_edit(at),
             12 if self.erases => self.erase(at),
+            16 => {
+                self.write_as_agent(at);
+                Ok(())
+            }
+            17 => self.review(at),
+            18 => self.set_clock(at),
             _ => self.exchange(at),
         }
     }
@@ -120,6 +130,35 @@ impl Group {
         if let Ok(id) = recordings::record(&self.peers[at], id.as_deref(), &text) {
             self.steps.push(format!("{at} records {text:?} in {id}"));
         }
+        Ok(())
+    }
+
+    fn write_as_agent(&mut self, at: usize) {
+        let content = format!("Guess {}", self.rng.below(12));
+        // The owner may have settled or erased it.
+        if agent_memories::write(&self.peers[at], &content).is_ok() {
+            self.steps.push(format!("an agent of {at} writes {content}"));
+        }
+    }
+
+    fn review(&mut self, at: usize) -> Result<()> {
+        let waiting = agent_memories::waiting(&self.peers[at])?;
+        if waiting.is_empty() {
+            return Ok(());
+        }
+        let id = waiting[self.below(waiting.len())?].clone();
+        let decision = if self.rng.chance(50) { ReviewDecision::Approve } else { ReviewDecision::Reject };
+        if agent_memories::review(&self.peers[at], &id, decision).is_ok() {
+            self.steps.push(format!("{at} decides {decision:?} about {id}"));
+        }
+        Ok(())
+    }
+
+    /// Somebody sets the clock of a machine, or its battery is empty.
+    fn set_clock(&mut self, at: usize) -> Result<()> {
+        let days = i64::try_from(self.rng.below(801))? - 400;
+        self.steps.push(format!("the clock of {at} is {days} days ahead"));
+        self.peers[at].clock.set(days);
         Ok(())
     }
 

@@ -1,9 +1,16 @@
 //! A store that exchanges changes with others in the same process.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use satchel_core::{
+    clock::{Clock, SystemClock},
     edits::{Draft, EditContext},
     ingest::{
         receipt::ImportRecord,
@@ -11,15 +18,34 @@ use satchel_core::{
     },
     sync::{Applied, Received, Sync},
 };
-use satchel_source::CancelToken;
+use satchel_source::{CancelToken, Limits};
 use satchel_sync::{Frontier, OriginId, SignedChange, SigningKey};
 use satchel_tests::test_core::{TestCore, only_import};
 
 /// Rounds after which a group of stores must be in step.
 pub(super) const ROUNDS: usize = 10;
 
+/// The system clock, set wrong by some microseconds.
+#[derive(Default)]
+pub(super) struct WrongClock(AtomicI64);
+
+impl WrongClock {
+    /// Sets by how many days the clock is ahead.
+    pub(super) fn set(&self, days: i64) {
+        self.0.store(days * 24 * 60 * 60 * 1_000_000, Ordering::Relaxed);
+    }
+}
+
+impl Clock for WrongClock {
+    fn now_micros(&self) -> i64 {
+        SystemClock.now_micros() + self.0.load(Ordering::Relaxed)
+    }
+}
+
 pub(super) struct Peer {
     pub(super) dir: PathBuf,
+    /// Right after each start.
+    pub(super) clock: Arc<WrongClock>,
     pub(super) core: TestCore,
     pub(super) sync: Sync,
     pub(super) seed: u8,
@@ -40,9 +66,10 @@ impl Peer {
 
     /// Opens a data directory.
     pub(super) fn open(dir: &Path, seed: u8) -> Result<Self> {
-        let core = TestCore::open(dir)?;
+        let clock = Arc::<WrongClock>::default();
+        let core = TestCore::with_limits_and_clock(dir, Limits::default(), Arc::clone(&clock) as _)?;
         let sync = Sync::new(&core.imports);
-        Ok(Self { dir: dir.to_owned(), core, sync, seed })
+        Ok(Self { dir: dir.to_owned(), clock, core, sync, seed })
     }
 
     /// Begins the series.

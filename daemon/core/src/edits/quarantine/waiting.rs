@@ -77,8 +77,13 @@ impl WaitingCounts {
     /// Forgets the counts if a change was counted but not stored.
     pub(super) fn recount_after_error<T>(&self, outcome: &Result<T, EditError>) {
         if outcome.is_err() {
-            *self.lock() = None;
+            self.forget();
         }
+    }
+
+    /// Forgets the counts. They are determined anew when they are needed.
+    pub(super) fn forget(&self) {
+        *self.lock() = None;
     }
 
     /// Returns the number of memories of all devices.

@@ -15,8 +15,19 @@ use crate::{
 /// Longest name of somebody who edits, in bytes. Names of devices have at most 64 characters.
 const MAX_ACTOR_BYTES: usize = 1_024;
 
-/// Returns why this payload cannot take effect; `None` if it can.
-pub(super) fn refusal(store: &Store, payload: &Payload) -> Result<Option<String>, SyncError> {
+/// How far ahead of this store the clock of another one may be: ten years, in microseconds. Many clocks are wrong by months; a step with a
+/// time like the year 9000 would be the latest one for good.
+const MAX_AHEAD_MICROS: i64 = 10 * 366 * 24 * 60 * 60 * 1_000_000;
+/// The earliest time that this store's own clock is believed to show, 2026-01-01: a machine whose battery is empty starts in 1970.
+const EARLIEST_NOW_MICROS: i64 = 1_767_225_600_000_000;
+
+/// Returns why this payload cannot take effect, or not yet; `None` if it can. `now` is the time here.
+pub(super) fn refusal(store: &Store, payload: &Payload, now: i64) -> Result<Option<String>, SyncError> {
+    if let Some(at) = made_at(payload)
+        && at > now.max(EARLIEST_NOW_MICROS).saturating_add(MAX_AHEAD_MICROS)
+    {
+        return Ok(Some("its time is more than ten years ahead of the clock of this machine".to_owned()));
+    }
     Ok(match payload {
         Payload::Edit(EditPayload { actor, .. }) if actor.len() > MAX_ACTOR_BYTES => {
             Some(format!("the name of its actor has {} bytes, the limit is {MAX_ACTOR_BYTES}", actor.len()))
@@ -32,8 +43,25 @@ pub(super) fn refusal(store: &Store, payload: &Payload) -> Result<Option<String>
             Ok(Some(EvidenceItem::Stored(_))) => None,
             _ => Some("what is left of a piece of evidence is no statement about memories".to_owned()),
         },
+        Payload::AgentMemory(memory) => memory.entry.refusal(&memory.id),
         Payload::Undo(_) | Payload::Erasure(_) | Payload::Continuation(_) => None,
     })
+}
+
+/// Returns the time that decides which of two concurrent changes is shown.
+fn made_at(payload: &Payload) -> Option<i64> {
+    match payload {
+        Payload::Edit(EditPayload { step, .. }) | Payload::EarlierEdit(step) => Some(step.at),
+        Payload::Undo(undo) => Some(undo.at),
+        Payload::Erasure(erasure) => Some(erasure.at),
+        Payload::AgentMemory(memory) => memory.entry.reviewer.as_ref().map(|reviewer| reviewer.at),
+        Payload::Evidence(..)
+        | Payload::Contribution(_)
+        | Payload::Import(_)
+        | Payload::Remainder(..)
+        | Payload::Recording(_)
+        | Payload::Continuation(_) => None,
+    }
 }
 
 /// Decodes a piece of evidence; `None` if it was erased. It must be what an import brings, and belong to its key.

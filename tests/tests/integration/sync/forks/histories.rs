@@ -50,7 +50,8 @@ impl Group {
 
     fn step(&mut self) -> Result<()> {
         let at = self.below(self.peers.len())?;
-        match self.rng.below(16) {
+        match self.rng.below(17) {
+            16 => self.set_clock(at),
             0 => self.image(at),
             1 | 2 => self.set_back(at),
             3 if self.erases => self.erase(at),
@@ -102,6 +103,14 @@ impl Group {
         for import in self.peers[at].core.import_again(&demo_folder().join(name))? {
             self.imports.push(import.id);
         }
+        Ok(())
+    }
+
+    /// Somebody sets the clock of a machine, or its battery is empty.
+    fn set_clock(&mut self, at: usize) -> Result<()> {
+        let days = i64::try_from(self.rng.below(801))? - 400;
+        self.steps.push(format!("the clock of {at} is {days} days ahead"));
+        self.peers[at].clock.set(days);
         Ok(())
     }
 
