@@ -130,8 +130,8 @@ pub enum ExportError {
     /// The bundle is no longer at the path that the ledger recorded.
     #[error("the export is no longer at {path:?}")]
     Gone { path: PathBuf, source: io::Error },
-    /// The export was read by this program, not written by it.
-    #[error("the export {id:?} was made elsewhere and applied here; only what was made here can be fetched")]
+    /// Another machine made the export, or it was applied here.
+    #[error("the export {id:?} was made elsewhere; only what was made here can be fetched")]
     NotOurs { id: String },
     /// The named base is unknown.
     #[error("no export {id:?} is known here; `satchel exports list` shows those that are")]
@@ -345,7 +345,7 @@ impl Exports {
     /// # Errors
     /// The ledger cannot be read.
     pub fn get(&self, id: &str) -> Result<Option<ExportRecord>, ExportError> {
-        Ok(export_ledger::find(&self.0.store, id)?)
+        Ok(export_ledger::find_anywhere(&self.0.store, id)?)
     }
 
     /// Returns a page of exports, newest first.
@@ -362,8 +362,8 @@ impl Exports {
     /// The export was not made here, is missing, or cannot be read.
     pub fn open(&self, record: &ExportRecord) -> Result<File, ExportError> {
         let path = PathBuf::from(&record.path);
-        if record.applied {
-            // The path is that of the imported source, which may be a folder that contains unrelated files.
+        if record.applied || record.machine.is_some() {
+            // The path is that of the imported source, which may be a folder that contains unrelated files, or that of another machine.
             return Err(ExportError::NotOurs { id: record.export_id.clone() });
         }
         let gone = |source| ExportError::Gone { path: path.clone(), source };

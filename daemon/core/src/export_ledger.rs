@@ -2,8 +2,11 @@
 
 use satchel_bundle::manifest::BundleSelection;
 use satchel_pam::store::{Owner, StoreHeader};
-use satchel_store::{Cursor, Durability, Ledger, LedgerWrite, Page, Store, StoreError};
+use satchel_store::{Change, Cursor, Durability, Ledger, LedgerWrite, Page, Store, StoreError};
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::ingest::receipt::is_machine_name;
 
 /// [`ExportRecord::export_type`] of a full export.
 pub const FULL: &str = "full";
@@ -11,6 +14,8 @@ pub const FULL: &str = "full";
 pub const INCREMENTAL: &str = "incremental";
 /// Ledger records per page.
 const PAGE: usize = 100;
+/// Largest record of an export that another machine made, in bytes.
+const MAX_RECORD_BYTES: usize = 256 << 10;
 /// The setting that names the owner of a store that has applied an export but made none.
 const OWNER: &str = "owner";
 
@@ -143,6 +148,10 @@ pub struct ExportRecord {
     /// Whether it was written encrypted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub encrypted: bool,
+    /// The machine that made it, if another one did whose store exchanges changes with this one. `revision` and `path` are then those of
+    /// that machine, and no export of this store can build on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
     /// A digest of the recipients that it was encrypted for. `None` if it was encrypted with a passphrase, or made
     /// before this was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -164,15 +173,47 @@ pub enum ExportLedgerError {
     Unencodable { what: &'static str },
 }
 
-/// Returns one export.
+/// Returns one export that was made or applied here.
 ///
 /// # Errors
 /// The ledger cannot be read.
 pub fn find(store: &Store, id: &str) -> Result<Option<ExportRecord>, ExportLedgerError> {
+    Ok(find_anywhere(store, id)?.filter(|record| record.machine.is_none()))
+}
+
+/// Returns one export, also if another machine made it.
+///
+/// # Errors
+/// The ledger cannot be read.
+pub fn find_anywhere(store: &Store, id: &str) -> Result<Option<ExportRecord>, ExportLedgerError> {
     store.ledger_get(Ledger::Export, id)?.map(|entry| parse(&entry.value)).transpose()
 }
 
-/// Returns a page of exports, newest first.
+/// Returns why a store does not take the record of an export from another one; `None` if it does.
+pub(crate) fn refusal(record: &ExportRecord) -> Option<String> {
+    if Uuid::parse_str(&record.export_id).is_err() {
+        return Some("the id of an export is no UUID".to_owned());
+    }
+    let size = serde_json::to_vec(record).map_or(usize::MAX, |bytes| bytes.len());
+    (size > MAX_RECORD_BYTES).then(|| format!("the record of an export takes {size} bytes"))
+}
+
+/// Returns the change that records an export of another machine; `None` if an export with this id was made or applied here.
+///
+/// # Errors
+/// The ledger cannot be read.
+pub(crate) fn merged(store: &Store, record: &ExportRecord) -> Result<Option<Change>, ExportLedgerError> {
+    if find(store, &record.export_id)?.is_some() {
+        return Ok(None);
+    }
+    let named = record.machine.clone().filter(|name| is_machine_name(name));
+    let machine = Some(named.unwrap_or_else(|| "another machine".to_owned()));
+    let value = encode(&ExportRecord { machine, applied: false, ..record.clone() })?;
+    let (id, at_micros) = (record.export_id.clone(), record.at_micros);
+    Ok(Some(Change::Ledger(LedgerWrite::Entry { ledger: Ledger::Export, id, at_micros, value })))
+}
+
+/// Returns a page of exports, newest first. Those of other machines are among them.
 ///
 /// # Errors
 /// The ledger cannot be read.
@@ -186,7 +227,7 @@ pub fn list(
     Ok(Page { items, next: page.next })
 }
 
-/// Passes exports to `visit`, newest first, until it returns false.
+/// Passes the exports that were made or applied here to `visit`, newest first, until it returns false.
 ///
 /// # Errors
 /// The ledger cannot be read.
@@ -194,7 +235,7 @@ pub fn for_each(store: &Store, mut visit: impl FnMut(ExportRecord) -> bool) -> R
     let mut after = None;
     loop {
         let page = list(store, after.as_ref(), PAGE)?;
-        if !page.items.into_iter().all(&mut visit) {
+        if !page.items.into_iter().filter(|record| record.machine.is_none()).all(&mut visit) {
             return Ok(());
         }
         after = page.next;
@@ -209,9 +250,11 @@ pub fn for_each(store: &Store, mut visit: impl FnMut(ExportRecord) -> bool) -> R
 /// # Errors
 /// The ledger cannot be written.
 pub fn record(store: &Store, record: &ExportRecord) -> Result<(), ExportLedgerError> {
-    let value = serde_json::to_vec(record)
-        .map_err(|_| ExportLedgerError::Unencodable { what: "an export's record" })?;
-    write(store, Ledger::Export, &record.export_id, record.at_micros, value)
+    write(store, Ledger::Export, &record.export_id, record.at_micros, encode(record)?)
+}
+
+fn encode(record: &ExportRecord) -> Result<Vec<u8>, ExportLedgerError> {
+    serde_json::to_vec(record).map_err(|_| ExportLedgerError::Unencodable { what: "an export's record" })
 }
 
 /// Returns the owner of the first export that was applied here, if the owner of the store was not known in another way.

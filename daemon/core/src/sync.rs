@@ -13,12 +13,12 @@
 //! writes them again in a new series ([`Sync::mend_fork`]).
 //!
 //! The store's own changes are appended to its series in the commit in which they take effect (edits, undos, recordings), or afterwards by
-//! [`Sync::record_history`] (imports, erasures).
+//! [`Sync::record_history`] (imports, erasures, exports).
 //!
 //! **Invariant:** a store that has a series has no edit without a dot: [`Sync::begin`] numbers the earlier ones.
 //! Stores that have applied the same changes show the same (`tests/tests/integration/sync`), within these limits:
 //!
-//! - Not exchanged: vectors, the ledger of exports, withdrawals of relations by documents, and single conversations of more than 256 MiB.
+//! - Not exchanged: vectors, withdrawals of relations by documents, and single conversations of more than 256 MiB.
 //! - Documents of strangers about one record are kept by the order of their arrival.
 //! - The import metadata of a conversation names the import that changed it last in this store.
 //! - If a conversation is erased, memories that only another store derived from it stay.
@@ -55,6 +55,7 @@ pub use self::{
 };
 use crate::{
     edits::{EditError, QuarantinedMemory, complete_interrupted},
+    export_ledger::ExportLedgerError,
     ingest::{Imports, IngestError, Inner},
     provenance::{ActiveEvidence, ProvenanceError, undone_imports},
     recording::{RecordingError, each_recording},
@@ -96,6 +97,9 @@ pub enum SyncError {
     /// Edits of another store could not take effect.
     #[error(transparent)]
     Edit(#[from] EditError),
+    /// The ledger of exports cannot be read or written.
+    #[error(transparent)]
+    Exports(#[from] ExportLedgerError),
     /// What was recorded in another store could not be added.
     #[error(transparent)]
     Recording(Box<RecordingError>),

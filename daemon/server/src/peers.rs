@@ -72,8 +72,8 @@ struct Shared {
     frontier: watch::Sender<Frontier>,
     /// Held while the frontier is read and published.
     publishing: Mutex<()>,
-    /// The imports that had ended when imports were recorded last; `None` before the first time.
-    recorded: Mutex<Option<u64>>,
+    /// The imports that had ended, and the newest export, when the history was recorded last; `None` before the first time.
+    recorded: Mutex<Option<(u64, Option<String>)>>,
     /// The daemons that this one connects to, by name.
     outgoing: Mutex<BTreeMap<String, Arc<Outgoing>>>,
     /// Those whose keys cannot be read, and why.

@@ -261,7 +261,8 @@ fn table(exports: &[Export], calendar: &Calendar) -> Table {
 fn kind(export: &Export) -> String {
     let kind = labels::export_type(export.r#type);
     let kind = if selection(export).is_some() { format!("{kind}, selection") } else { kind };
-    if export.applied { format!("{kind}, applied") } else { kind }
+    let kind = if export.applied { format!("{kind}, applied") } else { kind };
+    if export.machine.is_empty() { kind } else { format!("{kind}, of {}", text::one_line(&export.machine)) }
 }
 
 /// Returns how the export differs from a complete copy of the store; `None` if it is one.
@@ -290,6 +291,7 @@ fn properties(export: &Export, calendar: &Calendar) -> Properties {
     if export.encrypted {
         properties.add("encrypted", "with age");
     }
+    properties.add("made by", &text::one_line(&export.machine));
     properties.add("path", &export.path);
     properties.add("size", &text::bytes(unsigned(export.size_bytes)));
     properties.add("memories", &text::number(unsigned(export.memories)));

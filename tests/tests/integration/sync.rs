@@ -3,6 +3,7 @@
 mod agent_memories;
 mod convergence;
 mod erasures;
+mod exports;
 mod faults;
 mod forks;
 mod histories;

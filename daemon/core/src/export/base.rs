@@ -41,8 +41,12 @@ pub(super) fn choose(
         return Err(ExportError::PartialIncrement);
     }
     if let Some(id) = named {
-        let base =
-            export_ledger::find(store, id)?.ok_or_else(|| ExportError::UnknownBase { id: id.clone() })?;
+        let base = export_ledger::find_anywhere(store, id)?;
+        let base = base.ok_or_else(|| ExportError::UnknownBase { id: id.clone() })?;
+        if base.machine.is_some() {
+            let problem = "was made by another machine; build on one that was made here";
+            return Err(ExportError::UnfitBase { id: id.clone(), problem });
+        }
         if let Some(problem) = unfit_reason(&base, request, revision) {
             return Err(ExportError::UnfitBase { id: id.clone(), problem });
         }

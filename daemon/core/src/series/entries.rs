@@ -11,6 +11,7 @@
 //! | `remainder <key>` | the change with what an erasure left of this piece of evidence |
 //! | `import <import>` | says that an import is in a series |
 //! | `erasure <erasure>` | says that an erasure is in a series |
+//! | `export <export>` | says that an export is in a series |
 //! | `assigned <page>` | dots of earlier edits ([`crate::provenance::AssignedDots`]) |
 //! | `moved <page>` | dots of edits that were written again in another series ([`crate::provenance::MovedSteps`]) |
 //! | `continued <origin>` | the branches of a forked series that go on under other origins ([`super::continuations`]) |
@@ -213,6 +214,15 @@ pub(crate) fn is_erasure_recorded(store: &Store, erasure: &str) -> Result<bool, 
 
 pub(crate) fn put_erasure_recorded(erasure: &str) -> Change {
     put(format!("erasure {erasure}"), b"1".to_vec())
+}
+
+/// Returns whether an export is in a series.
+pub(crate) fn is_export_recorded(store: &Store, export: &str) -> Result<bool, StoreError> {
+    Ok(get(store, &format!("export {export}"))?.is_some())
+}
+
+pub(crate) fn put_export_recorded(export: &str) -> Change {
+    put(format!("export {export}"), b"1".to_vec())
 }
 
 fn position(store: &Store, id: &str) -> Result<Option<(OriginId, Counter)>, SeriesStoreError> {

@@ -20,6 +20,7 @@ use uuid::Uuid;
 
 use crate::{
     edits::QuarantinedMemory,
+    export_ledger::ExportRecord,
     provenance::{ContributionSkeleton, EvidenceKey, ProvenanceError, PurgedData},
 };
 
@@ -46,8 +47,10 @@ pub(crate) const RECORDING: Kind = Kind(11);
 pub(crate) const CONTINUATION: Kind = Kind(12);
 /// The state of a memory that an agent wrote, which waits for the owner or was reviewed.
 pub(crate) const AGENT_MEMORY: Kind = Kind(13);
+/// An export that a store has made.
+pub(crate) const EXPORT: Kind = Kind(14);
 /// The greatest kind that this program knows.
-pub(crate) const KNOWN_KINDS: u16 = AGENT_MEMORY.0;
+pub(crate) const KNOWN_KINDS: u16 = EXPORT.0;
 
 /// A decoded payload.
 #[derive(Debug)]
@@ -74,6 +77,8 @@ pub(crate) enum Payload {
     Continuation(Box<Continuation>),
     /// See [`AGENT_MEMORY`].
     AgentMemory(Box<AgentMemoryPayload>),
+    /// See [`EXPORT`].
+    Export(Box<ExportRecord>),
 }
 
 /// A step of an edit, and who made it.
@@ -203,6 +208,7 @@ impl Payload {
             Self::Recording(_) => RECORDING,
             Self::Continuation(_) => CONTINUATION,
             Self::AgentMemory(_) => AGENT_MEMORY,
+            Self::Export(_) => EXPORT,
         }
     }
 
@@ -227,6 +233,7 @@ impl Payload {
             Self::Erasure(erasure) => serde_json::to_writer(&mut bytes, erasure)?,
             Self::Continuation(continuation) => bytes.extend_from_slice(&continuation.encode()),
             Self::AgentMemory(memory) => serde_json::to_writer(&mut bytes, memory)?,
+            Self::Export(export) => serde_json::to_writer(&mut bytes, export)?,
         }
         Ok(bytes)
     }
@@ -245,7 +252,9 @@ impl Payload {
                     || contribution.nodes.iter().any(|node| purged.contains_row(&node.id))
             }
             Self::AgentMemory(memory) => purged.redact_stored(&mut memory.entry.evidence.clone()),
-            Self::Import(_) | Self::Undo(_) | Self::Erasure(_) | Self::Continuation(_) => false,
+            Self::Import(_) | Self::Undo(_) | Self::Erasure(_) | Self::Continuation(_) | Self::Export(_) => {
+                false
+            }
         }
     }
 
@@ -271,6 +280,7 @@ impl Payload {
                 Self::Remainder(*key, json.to_vec())
             }
             AGENT_MEMORY => Self::AgentMemory(read(content, "memory that an agent wrote")?),
+            EXPORT => Self::Export(read(content, "record of an export")?),
             CONTINUATION => Self::Continuation(Box::new(Continuation::decode(content)?)),
             _ => return Ok(None),
         };

@@ -23,6 +23,7 @@ use self::moment::{Moment, Readiness, extend};
 use super::{Sync, SyncError, UNREADABLE, receive::last_of_each_entry};
 use crate::{
     edits::EditContext,
+    export_ledger,
     ingest::{Inner, exchange::ACTOR},
     provenance::{DotPages, EvidenceKey, MovedSteps, PurgeRecord, unfinished_undos},
     series::{
@@ -362,6 +363,9 @@ impl<'a> Applier<'a> {
                 self.pieces_came = true;
             }
             Payload::Continuation(continuation) => self.continuation(*continuation, moment)?,
+            Payload::Export(export) => {
+                self.entries.extend(export_ledger::merged(self.store, &export)?);
+            }
             Payload::AgentMemory(memory) => {
                 let outcome = self.inner.edits().merge_agent_memory(ACTOR, *memory, done);
                 return self.blocked_if_refused(outcome.map_err(SyncError::from), moment);
@@ -483,6 +487,7 @@ fn has_own_commit(payload: &Payload) -> bool {
         | Payload::Evidence(..)
         | Payload::Contribution(_)
         | Payload::Remainder(..)
-        | Payload::Continuation(_) => false,
+        | Payload::Continuation(_)
+        | Payload::Export(_) => false,
     }
 }

@@ -1,6 +1,7 @@
 //! Appends to the store's own series what happened before it began, and what imports brought.
 
 mod erasures;
+mod exports;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -67,8 +68,8 @@ pub(super) fn earlier_undos(store: &Store, series: &mut LocalSeries) -> Result<(
 }
 
 impl Sync {
-    /// Appends the imports and erasures to the store's own series that have ended since the last call; returns their number. Does
-    /// nothing if the store has no series.
+    /// Appends the imports, erasures and exports to the store's own series that have ended since the last call; returns their number.
+    /// Does nothing if the store has no series.
     ///
     /// # Errors
     /// When the store cannot be read or written, or its key is not known.
@@ -76,7 +77,7 @@ impl Sync {
         if entries::own(self.0.store())?.is_none() {
             return Ok(0);
         }
-        Ok(self.record_imports()? + self.record_erasures()?)
+        Ok(self.record_imports()? + self.record_erasures()? + self.record_exports()?)
     }
 
     fn record_imports(&self) -> Result<u64, SyncError> {
@@ -306,9 +307,8 @@ fn sources_of(store: &Store, imports: &[ImportRecord]) -> Result<BTreeMap<String
 /// Returns a receipt without the lists that may quote what was imported. They stay in the store that made the import, where an erasure
 /// finds them.
 fn without_texts(record: &ImportRecord) -> ImportRecord {
-    let machine = || rustix::system::uname().nodename().to_string_lossy().into_owned();
     ImportRecord {
-        machine: record.machine.clone().or_else(|| Some(machine()).filter(|name| is_machine_name(name))),
+        machine: record.machine.clone().or_else(machine_name),
         files: Vec::new(),
         reason: None,
         skipped: Vec::new(),
@@ -316,6 +316,12 @@ fn without_texts(record: &ImportRecord) -> ImportRecord {
         differences: Vec::new(),
         ..record.clone()
     }
+}
+
+/// Returns the name of this machine.
+fn machine_name() -> Option<String> {
+    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    Some(name).filter(|name| is_machine_name(name))
 }
 
 fn import_id(record: &ImportRecord) -> Result<Uuid, SyncError> {

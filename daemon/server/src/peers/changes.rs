@@ -2,7 +2,10 @@
 
 use std::{sync::atomic::Ordering, time::Duration};
 
-use satchel_core::sync::Received;
+use satchel_core::{
+    export_ledger,
+    sync::{Received, SyncError},
+};
 use satchel_sync::{Frontier, SignedChange};
 
 use super::{Peers, PeersError, lock};
@@ -40,7 +43,7 @@ impl Peers {
         Ok(())
     }
 
-    /// Records what imports have brought since the last call, and returns which changes the store has. Does nothing if it has no series.
+    /// Records what imports have brought, and which exports were made, since the last call, and returns which changes the store has. Does nothing if it has no series.
     /// Blocks.
     ///
     /// # Errors
@@ -50,11 +53,13 @@ impl Peers {
             return Ok(Frontier::new());
         }
         let ended = *self.0.imports.observe_ends().borrow();
+        let newest = export_ledger::list(&self.0.store, None, 1).map_err(SyncError::from)?.items.pop();
+        let history = Some((ended, newest.map(|export| export.export_id)));
         {
             let mut recorded = lock(&self.0.recorded);
-            if *recorded != Some(ended) {
+            if *recorded != history {
                 self.0.sync.record_history()?;
-                *recorded = Some(ended);
+                *recorded = history;
             }
         }
         self.publish_frontier()

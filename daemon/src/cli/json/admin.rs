@@ -49,6 +49,8 @@ document! {
         stripped: bool = export.stripped,
         /// True if it is a single `age` file.
         encrypted: bool = export.encrypted,
+        /// The machine that made it, with `path` there; null if this one did.
+        machine: Option<&'a str> = non_empty(&export.machine),
     }
 }
 

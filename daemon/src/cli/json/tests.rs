@@ -304,6 +304,7 @@ fn exports_and_plugins_have_their_keys() {
             "selected_by",
             "stripped",
             "encrypted",
+            "machine",
         ]
     );
     assert_eq!((&json(&shown)["export_type"], &json(&shown)["since"]), (&"full".into(), &Value::Null));

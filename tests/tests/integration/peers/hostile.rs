@@ -83,6 +83,7 @@ async fn a_peer_that_lies_is_refused_and_others_go_on() -> Result<()> {
     for heads in [
         vec![head("x", 1)],
         vec![head(&known.origin, 0)],
+        vec![head(&known.origin, 1_000_000_000)],
         vec![head(&known.origin, 1); 2],
         vec![head(&known.origin, 1); 2_000],
     ] {

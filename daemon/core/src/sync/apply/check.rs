@@ -8,6 +8,7 @@ use satchel_store::{Change, Store, id_too_long};
 
 use super::{SyncError, imports::MergedImport};
 use crate::{
+    export_ledger,
     provenance::{self, EvidenceItem, EvidenceKey},
     series::payload::{ContributionPayload, EditPayload, Payload, contribution_key},
 };
@@ -44,6 +45,7 @@ pub(super) fn refusal(store: &Store, payload: &Payload, now: i64) -> Result<Opti
             _ => Some("what is left of a piece of evidence is no statement about memories".to_owned()),
         },
         Payload::AgentMemory(memory) => memory.entry.refusal(&memory.id),
+        Payload::Export(export) => export_ledger::refusal(export),
         Payload::Undo(_) | Payload::Erasure(_) | Payload::Continuation(_) => None,
     })
 }
@@ -60,7 +62,8 @@ fn made_at(payload: &Payload) -> Option<i64> {
         | Payload::Import(_)
         | Payload::Remainder(..)
         | Payload::Recording(_)
-        | Payload::Continuation(_) => None,
+        | Payload::Continuation(_)
+        | Payload::Export(_) => None,
     }
 }
 

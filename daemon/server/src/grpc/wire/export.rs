@@ -209,6 +209,7 @@ pub fn export_to_wire(record: ExportRecord) -> v1::Export {
         scheduled,
         selection,
         encrypted,
+        machine,
         recipients: _,
     } = record;
     let BundleSelection { by: selected_by, stripped } = selection.unwrap_or_default();
@@ -242,6 +243,7 @@ pub fn export_to_wire(record: ExportRecord) -> v1::Export {
         selected_by,
         stripped,
         encrypted,
+        machine: machine.unwrap_or_default(),
     }
 }
 

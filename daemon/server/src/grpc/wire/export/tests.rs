@@ -101,6 +101,7 @@ proptest! {
             scheduled: flags[3],
             selection: flags[4].then(|| BundleSelection { by: texts[2..4].to_vec(), stripped: flags[1] }),
             encrypted: flags[2],
+            machine: flags[1].then(|| "desk".to_owned()),
             recipients: None,
         };
         prop_assert_eq!(export_from_wire(export_to_wire(record.clone())), Ok(record));
@@ -138,6 +139,7 @@ fn export_from_wire(wire: v1::Export) -> Result<ExportRecord, WireError> {
         selected_by,
         stripped,
         encrypted,
+        machine,
     } = wire;
     let export_type = match v1::ExportType::try_from(r#type) {
         Ok(v1::ExportType::Full) => FULL,
@@ -175,6 +177,7 @@ fn export_from_wire(wire: v1::Export) -> Result<ExportRecord, WireError> {
         scheduled,
         selection: selection_from_wire(selected_by, stripped),
         encrypted,
+        machine: non_empty(machine),
         // Only the code that creates exports needs them.
         recipients: None,
     })
