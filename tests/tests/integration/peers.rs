@@ -8,4 +8,5 @@ mod histories;
 mod hostile;
 mod network;
 mod peer_daemon;
+mod recorded_calls;
 mod settings;

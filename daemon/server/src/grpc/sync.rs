@@ -23,7 +23,8 @@ use super::{
     request::page_request,
     status::{CallError, ResourceKind},
     wire::sync::{
-        changes_from_wire, frontier_from_wire, frontier_to_wire, identity_from_wire, refused_to_wire,
+        WireChanges, changes_from_wire, frontier_from_wire, frontier_to_wire, identity_from_wire,
+        refused_to_wire,
     },
 };
 
@@ -263,12 +264,12 @@ async fn receive_all(
             return Ok(());
         };
         check_not_paused(state)?;
-        let changes = changes_from_wire(&message.changes)
+        let WireChanges { changes, newer } = changes_from_wire(&message.changes)
             .map_err(|error| CallError::invalid_field("changes", format!("cannot be read: {error}")))?;
         let received = state.run_blocking(move |state| Ok(state.peers.receive(&changes)?)).await?;
         response.new_changes += signed(received.new + received.completed);
         response.repeated_changes += signed(received.repeated);
-        for refused in received.refused.iter().map(refused_to_wire) {
+        for refused in newer.into_iter().chain(received.refused.iter().map(refused_to_wire)) {
             if !response.refused.iter().any(|known| known.origin == refused.origin) {
                 response.refused.push(refused);
             }

@@ -88,6 +88,8 @@ impl Peers {
         if self.0.stopped.load(Ordering::Relaxed) {
             return Err(PeersError::Stopping);
         }
+        // A peer may send changes before it has asked for anything.
+        self.0.sync.ensure_begun(&self.0.data_dir)?;
         match self.0.sync.receive(changes.iter().cloned()) {
             Err(error) if error.rolled_back() => {
                 let origin = self.0.sync.renew_origin(&self.0.data_dir)?;

@@ -15,7 +15,7 @@ use std::{
 use satchel_devices::Credentials;
 use satchel_pam::hash::Sha256Digest;
 use satchel_proto::v1::{self, sync_service_client::SyncServiceClient};
-use satchel_sync::{Frontier, OriginId, SignedChange, limits::VERSION};
+use satchel_sync::{Frontier, OriginId, limits::VERSION};
 use tokio::sync::{Notify, mpsc};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Response, Status, transport::Channel};
@@ -29,7 +29,9 @@ use crate::{
     grpc::{
         change_batches::{BatchesEnd, send_batches},
         guard::MAX_MESSAGE_BYTES,
-        wire::sync::{changes_from_wire, frontier_from_wire, frontier_to_wire, identity_from_wire},
+        wire::sync::{
+            WireChanges, changes_from_wire, frontier_from_wire, frontier_to_wire, identity_from_wire,
+        },
     },
 };
 
@@ -327,7 +329,7 @@ impl Exchange<'_> {
 
     async fn receive(&mut self, changes: Vec<Vec<u8>>) -> Result<(), PeersError> {
         self.check_wanted()?;
-        let changes: Vec<SignedChange> = changes_from_wire(&changes)
+        let WireChanges { changes, newer } = changes_from_wire(&changes)
             .map_err(|error| PeersError::Malformed(format!("a change that cannot be read: {error}")))?;
         let peers = self.peers.clone();
         let received = blocking(move || peers.receive(&changes)).await?;
@@ -337,7 +339,8 @@ impl Exchange<'_> {
             let (origin, counter) = (refused.origin, refused.counter.get());
             format!("change {counter} of the series {origin} was refused: {}", refused.error)
         });
-        self.problem = self.problem.take().or(refused);
+        let newer = newer.into_iter().next().map(|newer| newer.problem);
+        self.problem = self.problem.take().or(newer).or(refused);
         Ok(())
     }
 

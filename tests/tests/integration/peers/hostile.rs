@@ -49,10 +49,12 @@ async fn a_peer_that_lies_is_refused_and_others_go_on() -> Result<()> {
         SyncServiceClient::new(peer.channel.clone()).upload_changes(tokio_stream::iter([message])).await
     };
     // Bytes that are no change.
-    for bytes in [vec![], vec![0; 10], vec![255; 300]] {
+    for bytes in [vec![], vec![0; 10], vec![0; 300]] {
         let status = upload(vec![bytes]).await.err().context("it is refused")?;
         ensure!(status.code() == Code::InvalidArgument, "{status:?}");
     }
+    let newer = upload(vec![vec![255; 300]]).await?.into_inner();
+    ensure!(newer.new_changes == 0 && newer.refused.len() == 1, "{newer:?}");
     // Series with a wrong signature, a gap, and another history.
     let author = |seed: u8| Author::begin(SigningKey::from_bytes(&[seed; 32]), [seed; 16], &Frontier::new());
     let (mut first, genesis) = author(1)?;

@@ -1,9 +1,12 @@
 //! Frontiers and changes of the exchange between stores.
 
+use std::collections::BTreeSet;
+
 use satchel_core::sync::{Refused, is_file_recipient};
 use satchel_proto::{integers::signed, v1};
 use satchel_sync::{
-    ChangeError, ChangeHash, Counter, Frontier, Head, OriginId, SignedChange, limits::MAX_ORIGINS,
+    ChangeError, ChangeHash, Counter, Frontier, Head, OriginId, SignedChange,
+    limits::{MAX_ORIGINS, VERSION},
 };
 use uuid::Uuid;
 
@@ -38,7 +41,7 @@ pub fn frontier_from_wire(wire: v1::Frontier) -> Result<Frontier, WireError> {
         let origin = Uuid::parse_str(&origin).map_err(|_| invalid("have an origin that is no UUID"))?;
         let origin = OriginId::from_uuid(origin);
         let counter = u64::try_from(counter).ok().and_then(Counter::new);
-        let counter = counter.ok_or_else(|| invalid("have a counter below 1"))?;
+        let counter = counter.ok_or_else(|| invalid("have a counter that no change has"))?;
         let hash = change_sha256.try_into().map_err(|_| invalid("have a hash that has not 32 bytes"))?;
         if frontier.head(origin).is_some() {
             return Err(invalid("have a series twice"));
@@ -73,12 +76,35 @@ pub(crate) fn identity_from_wire(origin: &str, recipient: String) -> Result<Peer
     Ok(PeerIdentity { origin, recipient: (!recipient.is_empty()).then_some(recipient) })
 }
 
-/// Reads changes. Only their form is checked.
+/// Changes that a peer has sent.
+#[derive(Debug, Default)]
+pub struct WireChanges {
+    /// Those that this program can read. Only their form was checked.
+    pub changes: Vec<SignedChange>,
+    /// The first one of each series that a newer program wrote in another format. What follows it in its series is left out.
+    pub newer: Vec<v1::RefusedChange>,
+}
+
+/// Reads changes.
 ///
 /// # Errors
-/// Bytes that are no change.
-pub fn changes_from_wire(wire: &[Vec<u8>]) -> Result<Vec<SignedChange>, ChangeError> {
-    wire.iter().map(|bytes| SignedChange::decode(bytes)).collect()
+/// Bytes that are no change in any format.
+pub fn changes_from_wire(wire: &[Vec<u8>]) -> Result<WireChanges, ChangeError> {
+    let (mut read, mut stopped) = (WireChanges::default(), BTreeSet::new());
+    for bytes in wire {
+        match SignedChange::decode(bytes) {
+            Ok(change) if stopped.contains(&change.change().origin) => {}
+            Ok(change) => read.changes.push(change),
+            Err(error @ ChangeError::UnknownVersion { origin, counter, found }) if found > VERSION => {
+                if stopped.insert(origin) {
+                    let (origin, problem) = (origin.to_string(), format!("{error}; use a newer satchel"));
+                    read.newer.push(v1::RefusedChange { origin, counter: signed(counter), problem });
+                }
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(read)
 }
 
 #[cfg(test)]
@@ -110,5 +136,26 @@ mod tests {
         let many = v1::Frontier { heads: vec![wire.heads[0].clone(); MAX_ORIGINS + 1] };
         assert!(frontier_from_wire(many).is_err());
         assert!(changes_from_wire(&[vec![1, 2, 3]]).is_err());
+    }
+
+    #[test]
+    fn a_change_of_a_newer_program_stops_its_own_series_only() {
+        let series = |seed: u8| {
+            let key = satchel_sync::SigningKey::from_bytes(&[seed; 32]);
+            let (mut author, genesis) =
+                satchel_sync::Author::begin(key, [seed; 16], &Frontier::new()).unwrap();
+            let next = author.append(satchel_sync::Kind(1), vec![seed], &Frontier::new()).unwrap();
+            [genesis, next]
+        };
+        let ([genesis, next], other) = (series(1), series(2));
+        let mut newer = genesis.encode();
+        newer[1] = 2;
+        newer.truncate(30);
+        let wire = [newer, next.encode(), other[0].encode(), other[1].encode()];
+        let WireChanges { changes, newer } = changes_from_wire(&wire).unwrap();
+        assert_eq!(changes, other);
+        assert_eq!((newer.len(), newer[0].counter), (1, 1));
+        assert_eq!(newer[0].origin, genesis.change().origin.to_string());
+        assert!(newer[0].problem.contains("format 2"), "{newer:?}");
     }
 }

@@ -91,9 +91,9 @@ impl Exchange<'_> {
             let message = tokio::time::timeout(STALL_TIMEOUT, stream.message()).await;
             let message = message.map_err(|_| PeersError::Stalled { seconds: STALL_TIMEOUT.as_secs() })??;
             let Some(v1::DownloadChangesResponse { changes, .. }) = message else { return Ok(false) };
-            let changes = changes_from_wire(&changes)
+            let read = changes_from_wire(&changes)
                 .map_err(|error| PeersError::Malformed(format!("a change that cannot be read: {error}")))?;
-            if changes.iter().any(|change| change.change().origin == origin) {
+            if read.changes.iter().any(|change| change.change().origin == origin) {
                 return Ok(true);
             }
         }
