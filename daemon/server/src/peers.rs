@@ -4,6 +4,7 @@
 //! other one lacks (`follow`, `exchange`). The other daemon answers in `grpc::sync`. What is received is checked, stored and applied by
 //! [`satchel_core::sync`].
 
+mod attachments;
 mod change_files;
 mod changes;
 mod contacts;
@@ -48,7 +49,7 @@ use self::{
     contacts::ContactsFile,
     exchange::Outgoing,
     status::Contact,
-    stored::{PausedPeers, StoredError},
+    stored::{ON_DEMAND, PAUSED, PeerSet, StoredError},
 };
 use crate::{connect::RemoteError, devices::Devices};
 
@@ -82,7 +83,13 @@ struct Shared {
     added: watch::Sender<u64>,
     /// What is known of those that connect to this one, by the id of their device.
     incoming: Mutex<BTreeMap<String, Contact>>,
-    paused: PausedPeers,
+    paused: PeerSet,
+    /// The peers from which attachments come only when they are wanted.
+    on_demand: PeerSet,
+    /// The files that somebody wants.
+    wanted_files: Mutex<BTreeSet<Sha256Digest>>,
+    /// The number of files that were stored in this run.
+    files_stored: watch::Sender<u64>,
     contacts: ContactsFile,
     /// What could not take effect when changes were applied last, in words.
     blocked: Mutex<Option<String>>,
@@ -221,7 +228,10 @@ impl Peers {
             added: watch::Sender::new(0),
             incoming: Mutex::new(known),
             contacts,
-            paused: PausedPeers::load(&folder)?,
+            paused: PeerSet::load(&folder, PAUSED)?,
+            on_demand: PeerSet::load(&folder, ON_DEMAND)?,
+            wanted_files: Mutex::default(),
+            files_stored: watch::Sender::new(0),
             blocked: Mutex::default(),
             erasing: watch::Sender::new(erasure_failed),
             erasure_failed,
@@ -317,6 +327,9 @@ impl Peers {
         let outgoing: Vec<Arc<Outgoing>> = lock(&self.0.outgoing).values().cloned().collect();
         let mut views: Vec<PeerView> =
             outgoing.iter().map(|peer| peer.view(&ours, self.0.paused.contains(&peer.name()))).collect();
+        for view in &mut views {
+            view.on_demand = self.0.on_demand.contains(&view.name);
+        }
         let unusable = lock(&self.0.unusable).clone();
         views.extend(unusable.into_iter().map(|(name, error)| PeerView {
             name,
@@ -334,6 +347,7 @@ impl Peers {
                 addresses: device.last_address.clone().into_iter().collect(),
                 fingerprint: None,
                 device_id: device.id.to_string(),
+                on_demand: self.0.on_demand.contains(device.id.as_str()),
                 ..contact.view(&ours, self.0.paused.contains(device.id.as_str()))
             });
         }
@@ -376,14 +390,16 @@ impl Peers {
         Ok(())
     }
 
-    /// Stores the credentials of a new peer, and begins to exchange changes with it. Blocks.
+    /// Stores the credentials of a new peer, and begins to exchange changes with it; `on_demand` says whether the files of attachments come
+    /// only when somebody wants one. Blocks.
     ///
     /// # Errors
     /// When they cannot be stored.
-    pub(crate) fn add(&self, credentials: Credentials) -> Result<(), PeersError> {
+    pub(crate) fn add(&self, credentials: Credentials, on_demand: bool) -> Result<(), PeersError> {
         credentials.save(&self.folder())?;
         let name = credentials.name.clone();
         self.0.paused.set(&name, false)?;
+        self.0.on_demand.set(&name, on_demand)?;
         let new = Arc::new(Outgoing::new(credentials, Contact::default()));
         let earlier = lock(&self.0.outgoing).insert(name, new);
         if let Some(earlier) = earlier {
@@ -414,6 +430,7 @@ impl Peers {
             }
         }
         self.save_contacts(true);
+        self.0.on_demand.set(peer.key(), false)?;
         Ok(self.0.paused.set(peer.key(), false)?)
     }
 

@@ -63,7 +63,7 @@ pub use self::{
     keys::{DataKeyArgs, EncryptionCommand, Keys, SigningCommand},
     links::{ContradictionsArgs, DuplicatesArgs, LinkArg, RelatedArgs},
     maintenance::{BackupArgs, DoctorArgs, RebuildArgs, RestoreArgs},
-    peers::{AddPeerArgs, Peers, SyncArgs, SyncCommand, SyncExportArgs, SyncImportArgs},
+    peers::{AddPeerArgs, PeerAttachments, Peers, SyncArgs, SyncCommand, SyncExportArgs, SyncImportArgs},
     plugins::{
         AuthorCommand, AuthorKeyArgs, BuildArgs, CompileChildArgs, InstalledCommand, KeyCommand, LanguageArg,
         NewArgs, PluginArgs, PluginInstallArgs, Plugins, RunArgs, SignArgs, TestArgs,

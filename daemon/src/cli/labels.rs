@@ -8,9 +8,9 @@ use satchel_proto::{
         AttachmentKind, ContradictionReason, DeviceKind, DeviceRole, DifferenceKind, Direction,
         DocumentStanding, DuplicateReason, ExportFormat, ExportType, ExtractionMethod, ImportStatus,
         IssueKind, MemoryLinkKind, MemoryStatus, MemoryStatusCount, MemoryType, MemoryTypeCount,
-        OperationState, PartKind, PeerDirection, PeerState, Permission, PlatformCount, PluginState,
-        QuarantineState, RecordKind, RelationType, Role, Scope, SearchHitKind, SourceOrigin, SourceState,
-        Visibility,
+        OperationState, PartKind, PeerAttachments, PeerDirection, PeerState, Permission, PlatformCount,
+        PluginState, QuarantineState, RecordKind, RelationType, Role, Scope, SearchHitKind, SourceOrigin,
+        SourceState, Visibility,
     },
 };
 
@@ -109,6 +109,8 @@ labels! {
     peer_direction: PeerDirection, "PEER_DIRECTION_";
     /// `waiting`, `syncing`, `ok`, `failed`, `paused`.
     peer_state: PeerState, "PEER_STATE_";
+    /// `all`, `on_demand`.
+    peer_attachments: PeerAttachments, "PEER_ATTACHMENTS_";
     /// `owner`, `reader`, `agent`, `peer`.
     device_role: DeviceRole, "DEVICE_ROLE_";
     /// `certificate`, `token`.

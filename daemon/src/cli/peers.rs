@@ -5,13 +5,13 @@ mod conflicts;
 mod sync;
 
 use satchel_proto::v1::{
-    AddPeerRequest, ListPeersRequest, ListPeersResponse, Peer, PeerState, RemovePeerRequest,
+    self as v1, AddPeerRequest, ListPeersRequest, ListPeersResponse, Peer, PeerState, RemovePeerRequest,
     UpdatePeerRequest,
 };
 
 use super::{
     Context,
-    args::{AddPeerArgs, Peers},
+    args::{AddPeerArgs, PeerAttachments, Peers},
     client::DaemonClient,
     error::CliError,
     exit::Exit,
@@ -49,8 +49,13 @@ pub(super) async fn run(
         Peers::Resume(peer) => pause(context, client, &peer.name, false).await?,
         Peers::SetAddress { peer, addresses } => {
             addresses.iter().try_for_each(|address| check_address(address))?;
-            let request =
-                UpdatePeerRequest { peer: peer.name.clone(), paused: None, addresses: addresses.clone() };
+            let (peer, addresses) = (peer.name.clone(), addresses.clone());
+            let request = UpdatePeerRequest { peer, addresses, ..UpdatePeerRequest::default() };
+            update(context, client, request).await?;
+        }
+        Peers::SetAttachments { peer, which } => {
+            let (peer, attachments) = (peer.name.clone(), attachments_to_wire(*which).into());
+            let request = UpdatePeerRequest { peer, attachments, ..UpdatePeerRequest::default() };
             update(context, client, request).await?;
         }
         Peers::Remove(peer) => remove(context, client, &peer.name).await?,
@@ -58,14 +63,22 @@ pub(super) async fn run(
     Ok(Exit::Done)
 }
 
+fn attachments_to_wire(which: PeerAttachments) -> v1::PeerAttachments {
+    match which {
+        PeerAttachments::All => v1::PeerAttachments::All,
+        PeerAttachments::OnDemand => v1::PeerAttachments::OnDemand,
+    }
+}
+
 async fn add(context: &mut Context, client: &DaemonClient, args: &AddPeerArgs) -> Result<(), CliError> {
-    let AddPeerArgs { code, addresses, device_name, peer_name } = args;
+    let AddPeerArgs { code, addresses, device_name, peer_name, attachments } = args;
     addresses.iter().try_for_each(|address| check_address(address))?;
     let request = AddPeerRequest {
         code: pairing::read_code(code)?,
         addresses: addresses.clone(),
         name: peer_name.clone().unwrap_or_else(|| server_name(addresses)),
         device_name: device_name.clone().unwrap_or_else(host_name),
+        attachments: attachments_to_wire(*attachments).into(),
     };
     let peer = client.peers().add_peer(request).await?.into_inner().peer.unwrap_or_default();
     if context.out.json {
@@ -118,7 +131,8 @@ async fn pause(
     peer: &str,
     paused: bool,
 ) -> Result<(), CliError> {
-    let request = UpdatePeerRequest { peer: peer.to_owned(), paused: Some(paused), addresses: Vec::new() };
+    let request =
+        UpdatePeerRequest { peer: peer.to_owned(), paused: Some(paused), ..UpdatePeerRequest::default() };
     update(context, client, request).await
 }
 
@@ -141,7 +155,7 @@ async fn remove(context: &mut Context, client: &DaemonClient, name: &str) -> Res
     }
     context.out.print(&format!("{}: removed\n", text::one_line(&peer.name)))?;
     context.out.note("what it has of this store, it keeps");
-    if peer.direction == i32::from(satchel_proto::v1::PeerDirection::Outgoing) {
+    if peer.direction == i32::from(v1::PeerDirection::Outgoing) {
         context.out.note("that daemon lists this machine until `satchel peers remove` removes it there");
     }
     Ok(())
@@ -214,6 +228,7 @@ fn properties(peer: &Peer, calendar: &Calendar) -> Properties {
     properties.add("last contact", if contact.is_empty() { never } else { &contact });
     properties.add("received", &format!("{} changes", peer.received_changes));
     properties.add("sent", &format!("{} changes", peer.sent_changes));
+    properties.add("attachments", &labels::peer_attachments(peer.attachments));
     properties.add("fingerprint", &peer.fingerprint);
     properties.add("device", &peer.device_id);
     properties.add("series", &peer.origin);

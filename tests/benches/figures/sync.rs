@@ -155,6 +155,7 @@ fn first_sync(desk: &Machine, laptop: &Machine) -> Result<f64> {
         addresses: Vec::new(),
         name: "desk".to_owned(),
         device_name: "laptop".to_owned(),
+        ..v1::AddPeerRequest::default()
     };
     laptop.runtime.block_on(laptop.peers().add_peer(request))?;
     wait("in step", || Ok(laptop.in_step()? && desk.in_step()?))?;

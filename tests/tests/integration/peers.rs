@@ -1,5 +1,6 @@
 //! Daemons that exchange changes over the network come to show the same.
 
+mod attachments;
 mod change_files;
 mod convergence;
 mod copies;

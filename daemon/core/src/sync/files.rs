@@ -71,6 +71,15 @@ impl Sync {
         Ok(lacking)
     }
 
+    /// Returns whether this is a file that conversations refer to and that the store lacks, as far as that was looked for.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn lacks_file(&self, digest: &Sha256Digest) -> Result<bool, SyncError> {
+        let known = entries::missing_files(self.0.store())?.unwrap_or_default();
+        Ok(known.digests.contains(digest) && self.0.store().blob_open(digest.as_bytes())?.is_none())
+    }
+
     /// Stores a file that the store lacks; returns its size in bytes. Durable when this returns.
     ///
     /// # Errors

@@ -53,7 +53,7 @@ impl AttachmentService for AttachmentHandler {
         let request = request.into_inner();
         let busy = format!("{MAX_DOWNLOADS} attachments are being downloaded; try again when one has ended");
         let permit = Arc::clone(&self.1).try_acquire_owned().map_err(|_| CallError::Busy(busy))?;
-        let (bytes, range) = state.run_blocking(move |state| open(state, &request)).await?;
+        let (bytes, range) = opened(&state, request).await?;
         let chunks = stream_file(bytes, range, state.header(), permit, STALL_TIMEOUT);
         let responses = chunks.map(|response| {
             let v1::DownloadExportResponse { chunk, total_size, header } = response?;
@@ -63,11 +63,35 @@ impl AttachmentService for AttachmentHandler {
     }
 }
 
-/// Opens an attachment that the caller sees.
-fn open(
+/// Opens an attachment that the caller sees, and fetches it from a peer first if it is there only.
+async fn opened(
     state: &CallState,
-    request: &v1::DownloadAttachmentRequest,
-) -> Result<(Arc<dyn ReadAt>, DownloadRange), CallError> {
+    request: v1::DownloadAttachmentRequest,
+) -> Result<(Arc<dyn ReadAt>, DownloadRange), Status> {
+    let (first, digest) = (request.clone(), digest_from_wire(&request.sha256)?);
+    match state.run_blocking(move |state| open(state, &first)).await? {
+        Opened::Stored(bytes, range) => return Ok((bytes, range)),
+        Opened::Absent => {}
+    }
+    if !state.peers.fetch_file(digest).await.map_err(CallError::from)? {
+        return Err(CallError::AttachmentElsewhere { sha256: request.sha256 }.into());
+    }
+    let missing = CallError::not_found(ResourceKind::Attachment, &request.sha256);
+    match state.run_blocking(move |state| open(state, &request)).await? {
+        Opened::Stored(bytes, range) => Ok((bytes, range)),
+        Opened::Absent => Err(missing.into()),
+    }
+}
+
+/// An attachment of a message that the caller sees.
+enum Opened {
+    Stored(Arc<dyn ReadAt>, DownloadRange),
+    /// Its bytes are not stored.
+    Absent,
+}
+
+/// Opens an attachment that the caller sees.
+fn open(state: &CallState, request: &v1::DownloadAttachmentRequest) -> Result<Opened, CallError> {
     let v1::DownloadAttachmentRequest { conversation_id, message_id, sha256, offset, limit } = request;
     let (offset, limit) = (count_from_wire("offset", *offset)?, count_from_wire("limit", *limit)?);
     check_required("message_id", message_id)?;
@@ -80,17 +104,17 @@ fn open(
     let message = MessageTree::new(&record).message(&record, at, body).map_err(CallError::internal)?;
     let reference = format!("attachments/{sha256}");
     let listed = message.attachments.iter().any(|one| one.reference.as_deref() == Some(&reference));
-    let missing = || CallError::not_found(ResourceKind::Attachment, sha256);
     if !listed {
-        return Err(missing());
+        return Err(CallError::not_found(ResourceKind::Attachment, sha256));
     }
-    let reader = state.store.blob_open(digest.as_bytes())?.ok_or_else(missing)?;
+    let Some(reader) = state.store.blob_open(digest.as_bytes())? else { return Ok(Opened::Absent) };
     let size = reader.length().map_err(CallError::internal)?;
     if offset > size {
         return Err(CallError::OffsetPastEnd { offset, size });
     }
     let end = if limit == 0 { size } else { offset.saturating_add(limit).min(size) };
-    Ok((Arc::new(AttachmentBytes(Mutex::new(reader))), DownloadRange { offset, end, size }))
+    let bytes = Arc::new(AttachmentBytes(Mutex::new(reader)));
+    Ok(Opened::Stored(bytes, DownloadRange { offset, end, size }))
 }
 
 /// Reads the digest of a file.

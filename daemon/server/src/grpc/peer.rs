@@ -77,10 +77,11 @@ async fn add(
     state: &CallState,
     request: v1::AddPeerRequest,
 ) -> Result<Response<v1::AddPeerResponse>, Status> {
-    let v1::AddPeerRequest { code, addresses, name, device_name } = request;
+    let v1::AddPeerRequest { code, addresses, name, device_name, attachments } = request;
     check_required("code", &code)?;
     check_required("name", &name)?;
     check_required("device_name", &device_name)?;
+    let on_demand = on_demand_from_wire(attachments)?.unwrap_or(false);
     check_addresses(&addresses)?;
     let secret = PairingSecret::parse(&code)
         .map_err(|error| CallError::invalid_field("code", format!("cannot be used: {error}")))?;
@@ -105,11 +106,21 @@ async fn add(
     state
         .respond(move |state| {
             let name = credentials.name.clone();
-            state.peers.add(credentials)?;
+            state.peers.add(credentials, on_demand)?;
             let peer = state.peers.find(&name)?;
             Ok(v1::AddPeerResponse { peer: Some(peer_to_wire(peer)), header: Some(state.header()) })
         })
         .await
+}
+
+/// Reads whether attachments come only when they are wanted; `None` if nothing is said.
+fn on_demand_from_wire(attachments: i32) -> Result<Option<bool>, CallError> {
+    match v1::PeerAttachments::try_from(attachments) {
+        Ok(v1::PeerAttachments::Unspecified) => Ok(None),
+        Ok(v1::PeerAttachments::All) => Ok(Some(false)),
+        Ok(v1::PeerAttachments::OnDemand) => Ok(Some(true)),
+        Err(_) => Err(CallError::invalid_field("attachments", "is not a known value")),
+    }
 }
 
 /// Checks that no other peer has this name, before the code is used up.
@@ -146,11 +157,12 @@ fn list(state: &CallState, mut request: v1::ListPeersRequest) -> Result<v1::List
 }
 
 fn update(state: &CallState, request: v1::UpdatePeerRequest) -> Result<v1::UpdatePeerResponse, CallError> {
-    let v1::UpdatePeerRequest { peer, paused, addresses } = request;
+    let v1::UpdatePeerRequest { peer, paused, addresses, attachments } = request;
     check_required("peer", &peer)?;
     check_addresses(&addresses)?;
-    if paused.is_none() && addresses.is_empty() {
-        return Err(CallError::invalid_field("paused", "or addresses must be set"));
+    let on_demand = on_demand_from_wire(attachments)?;
+    if paused.is_none() && addresses.is_empty() && on_demand.is_none() {
+        return Err(CallError::invalid_field("paused", "or addresses or attachments must be set"));
     }
     let found = state.peers.find(&peer)?;
     if !addresses.is_empty() {
@@ -162,6 +174,9 @@ fn update(state: &CallState, request: v1::UpdatePeerRequest) -> Result<v1::Updat
     }
     if let Some(paused) = paused {
         state.peers.set_paused(&found, paused)?;
+    }
+    if let Some(on_demand) = on_demand {
+        state.peers.set_on_demand(&found, on_demand)?;
     }
     let peer = state.peers.find(&peer)?;
     Ok(v1::UpdatePeerResponse { peer: Some(peer_to_wire(peer)), header: Some(state.header()) })

@@ -167,6 +167,11 @@ pub enum CallError {
     /// The owner has paused the exchange with the calling peer.
     #[error("the exchange of changes with {peer:?} is paused here; `satchel peers resume` resumes it")]
     PeerPaused { peer: String },
+    /// The bytes of an attachment are on a peer that cannot be reached.
+    #[error(
+        "the attachment {sha256} is not here yet: it is fetched as soon as a peer that has it can be reached; try again then"
+    )]
+    AttachmentElsewhere { sha256: String },
     /// Another daemon refuses to pair, or cannot be a peer.
     #[error("{problem}")]
     PeerRefused { problem: String },
@@ -274,6 +279,7 @@ impl CallError {
             Self::PairingRefused => ErrorReason::PairingRefused,
             Self::NotListening => ErrorReason::NotListening,
             Self::PeerPaused { .. } => ErrorReason::PeerPaused,
+            Self::AttachmentElsewhere { .. } => ErrorReason::AttachmentElsewhere,
             Self::PeerRefused { .. } => ErrorReason::PeerRefused,
             Self::PeerUnreachable { .. } => ErrorReason::PeerUnreachable,
             Self::PeerKeyUnknown { .. } => ErrorReason::PeerKeyUnknown,

@@ -287,7 +287,7 @@ fn list_missing_files(
     mut request: v1::ListMissingFilesRequest,
 ) -> Result<v1::ListMissingFilesResponse, CallError> {
     let page = page_request!(state, "ListMissingFiles", request)?;
-    let missing = state.peers.sync().missing_files()?;
+    let missing = state.peers.files_to_take(state.device())?;
     let all: Vec<String> = missing.iter().map(Sha256Digest::to_hex).collect();
     let (sha256, next_page_token) = state.fill_from(&page, &all, Ok)?;
     Ok(v1::ListMissingFilesResponse { sha256, next_page_token, header: Some(state.header()) })
@@ -321,7 +321,7 @@ async fn upload_file(
     let v1::UploadFileRequest { sha256, data } = first.unwrap_or_default();
     let digest = digest_from_wire(&sha256)?;
     let (sender, mut reader) = ChunkReader::new();
-    let storing = state.run_blocking(move |state| Ok(state.peers.sync().put_file(digest, &mut reader)?));
+    let storing = state.run_blocking(move |state| Ok(state.peers.put_file(digest, &mut reader)?));
     let sending = async {
         let mut next = Some(data);
         while let Some(data) = next {

@@ -257,7 +257,7 @@ impl ChangeFileVisitor for Receiver<'_> {
             self.peers.0.sync.missing_files()?;
             self.changed = false;
         }
-        match self.peers.0.sync.put_file(digest, source) {
+        match self.peers.put_file(digest, source) {
             Ok(_) => self.files += 1,
             // It is here already, or belongs to something that was erased.
             Err(FileError::NotWanted(_)) => {}

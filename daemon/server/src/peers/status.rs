@@ -54,6 +54,8 @@ pub struct PeerView {
     /// Changes that came from it, and went to it, since the daemon started.
     pub received: u64,
     pub sent: u64,
+    /// Whether the files of attachments come from it only when they are wanted.
+    pub on_demand: bool,
 }
 
 impl PeerView {
@@ -144,6 +146,7 @@ impl Contact {
             last_error,
             received,
             sent,
+            on_demand: false,
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Files of the folder `peers`, and which peers are paused: `peers/paused.json`.
+//! Files of the folder `peers`, and sets of peers: those that are paused, in `peers/paused.json`, and those from which attachments come only
+//! when they are wanted, in `peers/on-demand.json`.
 
 use std::{
     collections::BTreeSet,
@@ -13,7 +14,10 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::lock;
 
-const FILE: &str = "paused.json";
+/// The file with the peers that are paused.
+pub(super) const PAUSED: &str = "paused.json";
+/// The file with the peers from which attachments come only when they are wanted.
+pub(super) const ON_DEMAND: &str = "on-demand.json";
 const FORMAT: u32 = 1;
 /// Largest file that is read, in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 20;
@@ -23,7 +27,9 @@ const MAX_FILE_BYTES: u64 = 1 << 20;
 pub enum StoredError {
     #[error("cannot {action} {path:?}")]
     Io { action: &'static str, path: PathBuf, source: io::Error },
-    #[error("{path:?} is damaged ({reason}); remove it, and pause the peers again that are to be paused")]
+    #[error(
+        "{path:?} is damaged ({reason}); remove it, and set again what it said (see `satchel peers --help`)"
+    )]
     Damaged { path: PathBuf, reason: String },
 }
 
@@ -32,47 +38,58 @@ pub enum StoredError {
 struct Stored {
     format: u32,
     /// Names of outgoing peers, and ids of the devices of incoming ones.
-    paused: BTreeSet<String>,
+    #[serde(alias = "paused")]
+    peers: BTreeSet<String>,
 }
 
-/// The peers that are paused.
-pub(super) struct PausedPeers {
+/// A set of peers, in a file.
+pub(super) struct PeerSet {
     folder: PathBuf,
-    paused: Mutex<BTreeSet<String>>,
+    file: &'static str,
+    peers: Mutex<BTreeSet<String>>,
 }
 
-impl PausedPeers {
+impl PeerSet {
     /// Reads the file in `folder`, if there is one.
     ///
     /// # Errors
     /// It cannot be read, or is damaged.
-    pub(super) fn load(folder: &Path) -> Result<Self, StoredError> {
-        let path = folder.join(FILE);
-        let paused = match read_json::<Stored>(&path, MAX_FILE_BYTES)? {
+    pub(super) fn load(folder: &Path, file: &'static str) -> Result<Self, StoredError> {
+        let path = folder.join(file);
+        let peers = match read_json::<Stored>(&path, MAX_FILE_BYTES)? {
             None => BTreeSet::new(),
-            Some(stored) if stored.format == FORMAT => stored.paused,
+            Some(stored) if stored.format == FORMAT => stored.peers,
             Some(stored) => {
                 let reason = format!("its format is {}", stored.format);
                 return Err(StoredError::Damaged { path, reason });
             }
         };
-        Ok(Self { folder: folder.to_owned(), paused: Mutex::new(paused) })
+        Ok(Self { folder: folder.to_owned(), file, peers: Mutex::new(peers) })
     }
 
     pub(super) fn contains(&self, key: &str) -> bool {
-        lock(&self.paused).contains(key)
+        lock(&self.peers).contains(key)
     }
 
-    /// Changes whether a peer is paused. Durable when this returns.
+    /// Returns whether a peer is in the set of which `known` does not hold.
+    pub(super) fn contains_other(&self, known: impl Fn(&str) -> bool) -> bool {
+        lock(&self.peers).iter().any(|key| !known(key))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        lock(&self.peers).is_empty()
+    }
+
+    /// Changes whether a peer is in the set. Durable when this returns.
     ///
     /// # Errors
     /// The file cannot be written.
-    pub(super) fn set(&self, key: &str, paused: bool) -> Result<(), StoredError> {
-        let mut known = lock(&self.paused);
+    pub(super) fn set(&self, key: &str, member: bool) -> Result<(), StoredError> {
+        let mut known = lock(&self.peers);
         let mut next = known.clone();
-        let changed = if paused { next.insert(key.to_owned()) } else { next.remove(key) };
+        let changed = if member { next.insert(key.to_owned()) } else { next.remove(key) };
         if changed {
-            write_json(&self.folder, FILE, &Stored { format: FORMAT, paused: next.clone() })?;
+            write_json(&self.folder, self.file, &Stored { format: FORMAT, peers: next.clone() })?;
             *known = next;
         }
         Ok(())
@@ -125,15 +142,17 @@ mod tests {
     fn what_is_paused_stays_so() {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("peers");
-        let paused = PausedPeers::load(&folder).unwrap();
+        let load = || PeerSet::load(&folder, PAUSED);
+        let paused = load().unwrap();
         paused.set("absent", false).unwrap();
         assert!(!folder.exists(), "nothing is written without need");
         paused.set("desk", true).unwrap();
-        let again = PausedPeers::load(&folder).unwrap();
+        let again = load().unwrap();
         assert!(again.contains("desk") && !again.contains("laptop"));
         again.set("desk", false).unwrap();
-        assert!(!PausedPeers::load(&folder).unwrap().contains("desk"));
-        std::fs::write(folder.join(FILE), "{\"format\":1").unwrap();
-        assert!(matches!(PausedPeers::load(&folder), Err(StoredError::Damaged { .. })));
+        assert!(!load().unwrap().contains("desk"));
+        assert!(PeerSet::load(&folder, ON_DEMAND).unwrap().is_empty());
+        std::fs::write(folder.join(PAUSED), "{\"format\":1").unwrap();
+        assert!(matches!(load(), Err(StoredError::Damaged { .. })));
     }
 }

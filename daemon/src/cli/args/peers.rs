@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 use super::examples::peers as examples;
 
@@ -36,9 +36,27 @@ pub enum Peers {
         #[arg(required = true, value_name = "HOST:PORT")]
         addresses: Vec<String>,
     },
+    /// Set whether all attachments come from a peer, or only those that somebody opens
+    #[command(after_help = examples::SET_ATTACHMENTS)]
+    SetAttachments {
+        #[command(flatten)]
+        peer: PeerArg,
+        /// Which attachments come
+        #[arg(value_enum, value_name = "WHICH")]
+        which: PeerAttachments,
+    },
     /// End the exchange with a peer for good; what it has, it keeps
     #[command(after_help = examples::REMOVE)]
     Remove(PeerArg),
+}
+
+/// Which attachments come from a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PeerAttachments {
+    /// All that this store lacks
+    All,
+    /// Those that somebody opens
+    OnDemand,
 }
 
 /// A peer.
@@ -63,6 +81,9 @@ pub struct AddPeerArgs {
     /// What to call the peer here [default: the host of --address, or home]
     #[arg(long = "as", value_name = "PEER_NAME")]
     pub peer_name: Option<String>,
+    /// Which attachments come from the peer
+    #[arg(long, value_enum, value_name = "WHICH", default_value_t = PeerAttachments::All)]
+    pub attachments: PeerAttachments,
 }
 
 /// `sync`.

@@ -93,6 +93,7 @@ impl Refusal {
             }
             "PEER_NOT_FOUND" => "`satchel peers list` lists all peers",
             "PEER_PAUSED" => "ask on the other machine; `satchel peers resume` there resumes it",
+            "ATTACHMENT_ELSEWHERE" => "`satchel peers list` shows which peers can be reached",
             "PEER_KEY_UNKNOWN" => "run `satchel sync` once while both daemons can reach each other",
             "PEER_UNREACHABLE" => {
                 "check that `satchel serve --listen ADDR:PORT` runs there and that no firewall is between"

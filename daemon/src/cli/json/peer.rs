@@ -15,7 +15,7 @@ pub(crate) struct Peers<'a> {
     pub peers: Vec<Peer<'a>>,
 }
 
-/// `peers add`, `show`, `pause`, `resume` and `set-address`.
+/// `peers add`, `show`, `pause`, `resume`, `set-address` and `set-attachments`.
 #[derive(Debug, Serialize)]
 pub(crate) struct PeerDocument<'a> {
     pub peer: Peer<'a>,
@@ -49,6 +49,8 @@ document! {
         sent_changes: i64 = peer.sent_changes,
         /// The peer's own series of changes.
         origin: Option<&'a str> = non_empty(&peer.origin),
+        /// `all` or `on_demand`: which attachments come from it.
+        attachments: String = labels::peer_attachments(peer.attachments),
     }
 }
 

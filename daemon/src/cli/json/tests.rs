@@ -464,6 +464,7 @@ fn peers_and_conflicts_have_the_keys_of_their_contract() {
             "received_changes",
             "sent_changes",
             "origin",
+            "attachments",
         ]
     );
     let value = json(&shown);

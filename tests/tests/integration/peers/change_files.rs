@@ -33,6 +33,7 @@ async fn part(laptop: &TestDaemon) -> Result<()> {
         peer: "desk".to_owned(),
         paused: None,
         addresses: vec!["127.0.0.1:1".to_owned()],
+        ..Default::default()
     };
     peers(laptop).update_peer(request).await?;
     eventually("the peer is not reached", async || {

@@ -89,6 +89,7 @@ async fn pair_through(network: &BadNetwork, from: &TestDaemon, to: &TestDaemon) 
         addresses: vec![network.address.to_string()],
         name: "desk".to_owned(),
         device_name: "laptop".to_owned(),
+        ..Default::default()
     };
     peers(from).add_peer(request).await?;
     Ok(())

@@ -48,6 +48,7 @@ pub(crate) async fn pair(from: (&TestDaemon, &str), to: (&TestDaemon, &str)) -> 
         addresses: Vec::new(),
         name: to.1.to_owned(),
         device_name: from.1.to_owned(),
+        ..Default::default()
     };
     peers(from.0).add_peer(request).await?;
     Ok(())

@@ -87,6 +87,7 @@ async fn wrong_requests_are_refused() -> Result<()> {
         addresses: addresses.iter().map(|address| (*address).to_owned()).collect(),
         name: name.to_owned(),
         device_name: "laptop".to_owned(),
+        ..Default::default()
     };
     let refused = async |request| {
         let status = peers(&laptop).add_peer(request).await.err().context("it is refused")?;

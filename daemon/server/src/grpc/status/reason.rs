@@ -90,6 +90,7 @@ reasons! {
     PairingRefused, "PAIRING_REFUSED", PermissionDenied;
     NotListening, "NOT_LISTENING", FailedPrecondition;
     PeerPaused, "PEER_PAUSED", FailedPrecondition;
+    AttachmentElsewhere, "ATTACHMENT_ELSEWHERE", Unavailable;
     PeerRefused, "PEER_REFUSED", FailedPrecondition;
     PeerUnreachable, "PEER_UNREACHABLE", Unavailable;
     PeerKeyUnknown, "PEER_KEY_UNKNOWN", FailedPrecondition;

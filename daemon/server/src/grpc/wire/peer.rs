@@ -26,7 +26,9 @@ pub fn peer_to_wire(peer: PeerView) -> v1::Peer {
         PeerState::Failed => v1::PeerState::Failed,
         PeerState::Paused => v1::PeerState::Paused,
     };
+    let attachments = if peer.on_demand { v1::PeerAttachments::OnDemand } else { v1::PeerAttachments::All };
     v1::Peer {
+        attachments: attachments.into(),
         name: peer.name,
         direction: direction.into(),
         state: state.into(),

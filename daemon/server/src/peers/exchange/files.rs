@@ -1,5 +1,7 @@
 //! The files of attachments, which are not part of changes.
 
+use std::sync::Arc;
+
 use satchel_core::sync::{FileError, SyncError};
 use satchel_pam::hash::Sha256Digest;
 use satchel_proto::v1;
@@ -25,8 +27,8 @@ const MAX_PAGES: u32 = 10_000;
 impl Exchange<'_> {
     /// Fetches the files of attachments that this store lacks, and sends those that the peer lacks.
     pub(super) async fn exchange_files(&mut self) -> Result<(), PeersError> {
-        let peers = self.peers.clone();
-        let missing = blocking(move || Ok(peers.0.sync.missing_files()?)).await?;
+        let (peers, peer) = (self.peers.clone(), Arc::clone(self.peer));
+        let missing = blocking(move || peers.files_to_fetch(&peer)).await?;
         for digest in missing {
             if !lock(&self.peer.failed_files).contains(&digest) {
                 self.download_file(digest).await?;
@@ -62,7 +64,7 @@ impl Exchange<'_> {
         };
         let (sender, mut reader) = ChunkReader::new();
         let peers = self.peers.clone();
-        let storing = blocking(move || Ok(peers.0.sync.put_file(digest, &mut reader)?));
+        let storing = blocking(move || Ok(peers.put_file(digest, &mut reader)?));
         let seconds = STALL_TIMEOUT.as_secs();
         let receiving = async {
             loop {

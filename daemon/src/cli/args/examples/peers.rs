@@ -34,6 +34,11 @@ pub(in crate::cli::args) const SET_ADDRESS: &str = "\
 Example:
   satchel peers set-address desk 192.168.1.7:7443 desk.example:7443";
 
+pub(in crate::cli::args) const SET_ATTACHMENTS: &str = "\
+Examples:
+  satchel peers set-attachments desk on-demand
+  satchel peers set-attachments desk all";
+
 pub(in crate::cli::args) const REMOVE: &str = "\
 Example:
   satchel peers remove desk";
