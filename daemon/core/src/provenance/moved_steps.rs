@@ -1,7 +1,7 @@
 //! The causality of edits whose series forked, and that were written again in another one. The stored steps keep the form and the key that
 //! they had.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use satchel_merge::causality::{Causality, Dot, VersionVector};
 use satchel_store::{Change, Ledger, LedgerWrite, Store};
@@ -51,11 +51,6 @@ impl MovedSteps {
     pub fn of(&self, key: EvidenceKey) -> Option<Causality> {
         let (dot, seen) = self.0.get(&key)?.clone();
         Some(Causality::Recorded { dot, seen })
-    }
-
-    /// Returns the dots of all of them.
-    pub(crate) fn dots(&self) -> BTreeSet<Dot> {
-        self.0.values().map(|(dot, _)| *dot).collect()
     }
 
     /// Replaces the causality of a step.

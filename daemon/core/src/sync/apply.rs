@@ -10,10 +10,7 @@ mod undos;
 
 use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
-use satchel_merge::{
-    causality::{Causality, Dot},
-    evidence::EditStep,
-};
+use satchel_merge::{causality::Causality, evidence::EditStep};
 use satchel_source::CancelToken;
 use satchel_store::{Change, Store};
 use satchel_sync::{Counter, Head, Kind, OriginId, SignedChange};
@@ -25,7 +22,7 @@ use crate::{
     edits::EditContext,
     export_ledger,
     ingest::{Inner, exchange::ACTOR},
-    provenance::{DotPages, EvidenceKey, MovedSteps, PurgeRecord, unfinished_undos},
+    provenance::{DotPages, EvidenceKey, PurgeRecord, unfinished_undos},
     series::{
         continuations::Continuations,
         counters::{CounterSet, Marked},
@@ -138,8 +135,6 @@ struct Applier<'a> {
     continuations: Continuations,
     /// The origins that repeat a branch which this store holds. They wait until it was dropped.
     repeating: BTreeSet<OriginId>,
-    /// The dots of edits that the store has from a branch that was dropped.
-    moved: BTreeSet<Dot>,
     /// Entries of the ledger that wait for the next commit.
     entries: Vec<Change>,
     /// The origins whose positions have changed since the last commit, and the last change of each.
@@ -168,7 +163,6 @@ impl<'a> Applier<'a> {
             dots: DotPages::open(store)?,
             continuations: Continuations::load(store)?,
             repeating: BTreeSet::new(),
-            moved: MovedSteps::load(store)?.dots(),
             entries: Vec::new(),
             advanced: BTreeMap::new(),
             unknown: BTreeMap::new(),
@@ -207,6 +201,7 @@ impl<'a> Applier<'a> {
                 going = true;
             }
         }
+        self.note_waiting();
         self.complete_imports()
     }
 
@@ -327,8 +322,6 @@ impl<'a> Applier<'a> {
             return Ok(Flushed::Refused);
         }
         match payload {
-            // The store has it from the branch that this series repeats.
-            Payload::Edit(_) if self.moved.contains(&moment.dot) => {}
             Payload::Edit(EditPayload { actor, step }) => {
                 if self.begin_steps(actor_of(&actor))? == Flushed::Refused {
                     return Ok(Flushed::Refused);

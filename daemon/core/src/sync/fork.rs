@@ -28,7 +28,7 @@ use crate::{
     series::{
         LocalSeries, NewPlace, SeriesStoreError,
         continuations::{Continuations, ContinuedBranch},
-        entries::{self, Place, StoredChange},
+        entries::{self, AppliedSeries, Place, StoredChange},
         payload::{CONTINUATION, EARLIER_EDIT, Payload},
     },
 };
@@ -110,17 +110,23 @@ impl Sync {
                 continue;
             }
             let identity = new_identity(store)?;
+            let repeated = repeated_position(store, branch)?;
             let mut seen = Frontier::new();
             for origin in entries::origins(store)? {
-                let head = entries::applied(store, origin)?.map(|applied| applied.head);
-                let base = branch.continuation.base();
-                let dropped = origin == branch.continuation.origin();
-                let head = head.map(|head| if dropped && head.counter > base.counter { base } else { head });
+                let mut head = entries::applied(store, origin)?.map(|applied| applied.head);
+                if let Some(repeated) = &repeated {
+                    if origin == branch.continuation.origin() {
+                        head = Some(branch.continuation.base());
+                    } else if origin == branch.by {
+                        head = Some(repeated.head);
+                    }
+                }
                 head.map_or(Ok(()), |head| seen.advance(origin, head))?;
             }
             let (author, genesis) = Author::begin(identity.key.clone(), identity.salt, &seen)?;
             let mut changes = begun(store, &genesis)?;
             changes.extend(drop_branch(store, branch)?);
+            changes.extend(repeated.map(|repeated| entries::put_applied(branch.by, &repeated)));
             let (written, applied) = LocalSeries::begun(author, seen).into_changes(store)?;
             changes.extend(written.into_iter().chain(applied));
             commit(&self.0, data_dir, changes, &identity)?;
@@ -184,10 +190,35 @@ fn is_complete(store: &Store, branch: &ContinuedBranch) -> Result<bool, SyncErro
     if !is_held(store, branch)? {
         return Ok(false);
     }
-    let series = entries::series(store, branch.continuation.origin())?.ok_or(UNREADABLE)?;
-    let by = entries::series(store, branch.by)?.ok_or(UNREADABLE)?;
-    let last = branch.continuation.position(series.head()).and_then(|position| branch.counter(position));
-    Ok(last.is_some_and(|last| last <= by.head().counter))
+    let (origin, base) = (branch.continuation.origin(), branch.continuation.base());
+    let series = entries::series(store, origin)?.ok_or(UNREADABLE)?;
+    if branch.continuation.position(series.head()).is_none() {
+        return Ok(false);
+    }
+    for (position, stored) in (1..).zip(branch_of(store, origin, base)?) {
+        let change = stored?.change;
+        let counter = branch.counter(position).ok_or(UNREADABLE)?;
+        let repeats = |repeated: &StoredChange| {
+            let (one, other) = (change.change(), repeated.change.change());
+            (one.kind, one.payload) == (other.kind, other.payload)
+        };
+        if !entries::change(store, branch.by, counter)?.as_ref().is_some_and(repeats) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Returns up to where the other series counts as applied once the branch was dropped: as far as the branch has taken effect. `None` if
+/// nothing of it has.
+fn repeated_position(store: &Store, branch: &ContinuedBranch) -> Result<Option<AppliedSeries>, SyncError> {
+    let base = branch.continuation.base().counter;
+    let applied = entries::applied(store, branch.continuation.origin())?;
+    let position = applied.and_then(|applied| applied.head.counter.get().checked_sub(base.get()));
+    let Some(position) = position.filter(|position| *position > 0) else { return Ok(None) };
+    let counter = branch.counter(position).ok_or(UNREADABLE)?;
+    let head = entries::change(store, branch.by, counter)?.ok_or(UNREADABLE)?.change.head();
+    Ok(Some(AppliedSeries { head, context: context_at(store, branch.by, counter)? }))
 }
 
 /// Returns the changes of a series that follow `base`.

@@ -260,6 +260,17 @@ fn others_that_have_the_branch_drop_it_and_lose_nothing() -> Result<()> {
     let seen = peers[2].sync.origin()?;
     text(&peers[2], &tea, "Drinks coffee")?;
     peers[2].tag(&tea, &["kitchen"])?;
+    // While the last change that repeats the branch has not come, the branch stays, and the person is told what waits.
+    meet(&mut peers, 1, 0)?;
+    let own = peers[0].sync.origin()?.context("a new series")?;
+    let mut changes = peers[0].changes_after(&peers[2].sync.frontier()?)?;
+    let last = changes.iter().rposition(|change| change.change().origin == own).context("the new series")?;
+    changes.remove(last);
+    receive(&peers[2], &changes)?;
+    let applied = peers[2].sync.apply(&CancelToken::new())?;
+    ensure!(applied.repeated > 0 && !peers[2].sync.drop_repeated(&peers[2].dir)?, "{applied:?}");
+    let blocked = applied.blocked.iter().find(|blocked| blocked.origin == own).context("it waits")?;
+    ensure!(blocked.reason.contains("repeats changes"), "{blocked:?}");
     in_step(&mut peers)?;
     ensure!(peers[2].sync.origin()? != seen, "the series that refers to the branch has ended");
     for peer in &peers {

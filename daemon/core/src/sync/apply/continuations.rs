@@ -50,6 +50,20 @@ impl Applier<'_> {
         Ok(())
     }
 
+    /// Names the origins that wait for a branch to be dropped, so that the person is told if that is never possible.
+    pub(super) fn note_waiting(&mut self) {
+        for origin in self.repeating.clone() {
+            let next = self.positions.get(&origin).and_then(|applied| applied.head.counter.next());
+            let held = self.heads.get(&origin).map(|head| head.counter);
+            if let Some(next) = next.filter(|next| held.is_some_and(|held| *next <= held))
+                && self.waits_for_drop(origin, next)
+            {
+                let reason = "it repeats changes of a series that forked, and not all of those that this store has of it are repeated here";
+                self.block(origin, next, reason.to_owned());
+            }
+        }
+    }
+
     /// Returns whether the next change of an origin repeats one that this store holds under its earlier number.
     pub(super) fn waits_for_drop(&self, origin: OriginId, counter: Counter) -> bool {
         let repeats = |branch: &ContinuedBranch| branch.by == origin && counter > branch.at;

@@ -25,18 +25,14 @@ pub(super) fn drop_branch(store: &Store, branch: &ContinuedBranch) -> Result<Vec
     if entries::applied(store, origin)?.is_some_and(|applied| applied.head.counter > base.counter) {
         changes.push(entries::put_applied(origin, &AppliedSeries { head: base, context }));
     }
-    let mut sets = Vec::new();
-    for marked in [Marked::Late, Marked::UnknownKind, Marked::Joined] {
-        sets.push(CounterSet::load(store, marked, origin)?);
-    }
     for stored in branch_of(store, origin, base)? {
         let stored = stored?;
-        let counter = stored.change.change().counter;
         changes.extend(moved_items(store, branch, &stored)?);
-        changes.push(entries::remove_change(origin, counter));
-        sets.iter_mut().try_for_each(|set| set.remove(store, counter))?;
+        changes.push(entries::remove_change(origin, stored.change.change().counter));
     }
-    changes.extend(sets.iter_mut().flat_map(CounterSet::take_changes));
+    for marked in [Marked::Late, Marked::UnknownKind, Marked::Joined] {
+        changes.extend(moved_marks(store, branch, marked)?);
+    }
     changes.extend(moved_steps(store, branch)?);
     changes.extend(moved_undos(store, branch)?);
     changes.extend(moved_lacking(store, branch)?);
@@ -86,6 +82,20 @@ fn brought(store: &Store, stored: &StoredChange) -> Result<Option<Brought>, Sync
         Ok(Some(Payload::Remainder(key, _))) => Some(Brought::Remainder(key)),
         _ => None,
     })
+}
+
+/// Returns the changes that mark what repeats the branch as its changes were marked.
+fn moved_marks(store: &Store, branch: &ContinuedBranch, marked: Marked) -> Result<Vec<Change>, SyncError> {
+    let origin = branch.continuation.origin();
+    let mut from = CounterSet::load(store, marked, origin)?;
+    let mut to = CounterSet::load(store, marked, branch.by)?;
+    for counter in from.counters(store)? {
+        if let Some((_, moved)) = branch.moved((origin, counter)) {
+            from.remove(store, counter)?;
+            to.insert(store, moved)?;
+        }
+    }
+    Ok([from.take_changes(), to.take_changes()].concat())
 }
 
 /// Returns the changes that replace the dots of the branch wherever edits have or have seen them.
