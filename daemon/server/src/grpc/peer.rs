@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     connect::{PairingAttempt, RemoteError, pair},
-    peers::{Direction, PeersError},
+    peers::{Direction, PeerState, PeersError},
 };
 
 /// Largest number of addresses of a peer.
@@ -62,10 +62,16 @@ service!(PeerService for PeerHandler {
         check_length("peer", &name)?;
         let tried = state.peers.exchange_now(&name).await.map_err(CallError::from)?;
         state.respond(move |state| {
-            let peers = state.peers.list().into_iter();
-            let outgoing = peers.filter(|peer| peer.direction == Direction::Outgoing && tried.contains(&peer.name));
+            let mut peers = state.peers.list();
+            peers.retain(|peer| peer.direction == Direction::Outgoing && tried.contains_key(&peer.name));
+            for peer in &mut peers {
+                // The daemon may be trying again already.
+                if tried.get(&peer.name) == Some(&true) && peer.state == PeerState::Syncing {
+                    peer.state = PeerState::Failed;
+                }
+            }
             Ok(v1::SyncPeersResponse {
-                peers: outgoing.map(peer_to_wire).collect(),
+                peers: peers.into_iter().map(peer_to_wire).collect(),
                 header: Some(state.header()),
             })
         }).await

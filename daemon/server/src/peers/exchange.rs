@@ -4,7 +4,7 @@ mod files;
 mod forks;
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering},
@@ -394,31 +394,32 @@ pub(super) async fn blocking<T: Send + 'static>(
 
 impl Peers {
     /// Exchanges changes now with the daemons that this one connects to: with the one of this name, or with all that are not paused.
-    /// Returns the names of those that were tried.
+    /// Returns the names of those that were tried, and whether that failed.
     ///
     /// # Errors
     /// [`PeersError::NotFound`] if there is none of this name.
-    pub(crate) async fn exchange_now(&self, name: &str) -> Result<Vec<String>, PeersError> {
+    pub(crate) async fn exchange_now(&self, name: &str) -> Result<BTreeMap<String, bool>, PeersError> {
         let all: Vec<Arc<Outgoing>> = lock(&self.0.outgoing).values().cloned().collect();
         let chosen: Vec<Arc<Outgoing>> =
             all.into_iter().filter(|peer| name.is_empty() || peer.name() == name).collect();
         if chosen.is_empty() && !name.is_empty() {
             return Err(PeersError::NotFound(name.to_owned()));
         }
-        let mut names = Vec::new();
+        let mut tried = BTreeMap::new();
         for peer in chosen {
             if self.0.paused.contains(&peer.name()) {
                 // A paused one is only shown, if it was named.
-                names.extend((!name.is_empty()).then(|| peer.name()));
+                tried.extend((!name.is_empty()).then(|| (peer.name(), false)));
                 continue;
             }
             let outcome = async {
                 let channel = connect(self, &peer).await?;
                 exchange(self, &peer, &channel).await
             };
-            peer.note(&outcome.await);
-            names.push(peer.name());
+            let outcome = outcome.await;
+            peer.note(&outcome);
+            tried.insert(peer.name(), outcome.is_err());
         }
-        Ok(names)
+        Ok(tried)
     }
 }
