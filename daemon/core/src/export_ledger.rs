@@ -1,4 +1,5 @@
-//! The ledger of exports: those that were made here, and those that were made elsewhere and applied here.
+//! The ledger of exports: those that were made here, those that were made elsewhere and applied here, and those of other machines of the
+//! person.
 
 use satchel_bundle::manifest::BundleSelection;
 use satchel_pam::store::{Owner, StoreHeader};

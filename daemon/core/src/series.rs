@@ -15,6 +15,10 @@ use satchel_sync::{AuthorError, FrontierError, OriginId};
 
 pub(crate) use self::local::{LocalSeries, NewPlace, SeriesKey, applied_frontier, edit_origin};
 
+/// The latest time of a step of an edit, 2100-01-01, in microseconds since the Unix epoch. A step of the year 9000 would prevail over all
+/// concurrent ones for good; a clock that is so far ahead is broken.
+pub(crate) const LATEST_MICROS: i64 = 4_102_444_800_000_000;
+
 /// Why a series cannot be read or continued.
 #[derive(Debug, thiserror::Error)]
 pub enum SeriesStoreError {
@@ -23,6 +27,9 @@ pub enum SeriesStoreError {
         "the key of this store's own series of changes (origin {0}) is missing; put it back from a backup"
     )]
     NoKey(OriginId),
+    /// The clock of this machine, or the date of the memory, is far in the future.
+    #[error("the time of this change would be after the year 2100; set the clock of this machine")]
+    TooLate,
     /// The operating system gave no random bytes.
     #[error("the operating system gave no random bytes")]
     Randomness,

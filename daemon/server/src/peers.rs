@@ -73,8 +73,8 @@ struct Shared {
     frontier: watch::Sender<Frontier>,
     /// Held while the frontier is read and published.
     publishing: Mutex<()>,
-    /// The imports that had ended, and the newest export, when the history was recorded last; `None` before the first time.
-    recorded: Mutex<Option<(u64, Option<String>)>>,
+    /// The imports that had ended, and the newest exports, when the history was recorded last; `None` before the first time.
+    recorded: Mutex<Option<(u64, Vec<String>)>>,
     /// The daemons that this one connects to, by name.
     outgoing: Mutex<BTreeMap<String, Arc<Outgoing>>>,
     /// Those whose keys cannot be read, and why.

@@ -458,7 +458,7 @@ impl Review<'_, '_> {
             None => self.act.same_statement(&memory)?,
         };
         if let Some(existing) = existing {
-            let state = QuarantineState::Approved { memory: existing, existed: true };
+            let state = QuarantineState::Approved { existed: existing != id, memory: existing };
             for change in self.reviewed(id, entry, state)? {
                 self.act.change(change);
             }

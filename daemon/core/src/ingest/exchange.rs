@@ -55,11 +55,6 @@ impl Inner {
         &self.recordings
     }
 
-    /// Returns the time, in microseconds since the Unix epoch.
-    pub(crate) fn now_micros(&self) -> i64 {
-        self.clock.now_micros()
-    }
-
     pub(crate) fn series_key(&self) -> &SeriesKey {
         &self.series_key
     }

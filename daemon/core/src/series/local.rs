@@ -13,7 +13,7 @@ use satchel_sync::{
 };
 
 use super::{
-    SeriesStoreError,
+    LATEST_MICROS, SeriesStoreError,
     counters::{CounterSet, Marked},
     entries::{self, AppliedSeries, ContributionPlace, Place, StoredChange, StoredUndo},
     large::{JOINED, Joined, PART, PART_BYTES},
@@ -150,6 +150,9 @@ impl LocalSeries {
         actor: &str,
         mut step: EditStep,
     ) -> Result<EditStep, SeriesStoreError> {
+        if step.at > LATEST_MICROS {
+            return Err(SeriesStoreError::TooLate);
+        }
         let edit = EditPayload { actor: actor.to_owned(), step: step.clone() };
         let counter = self.append(&Payload::Edit(edit), NewPlace::Inline)?;
         step.causality = Causality::Recorded { dot: self.dot(counter)?, seen: vector_of(&self.seen) };

@@ -251,7 +251,7 @@ impl Payload {
                 purged.contains_conversation(&contribution.conversation)
                     || contribution.nodes.iter().any(|node| purged.contains_row(&node.id))
             }
-            Self::AgentMemory(memory) => purged.redact_stored(&mut memory.entry.evidence.clone()),
+            Self::AgentMemory(memory) => memory.entry.is_erased(purged),
             Self::Import(_) | Self::Undo(_) | Self::Erasure(_) | Self::Continuation(_) | Self::Export(_) => {
                 false
             }

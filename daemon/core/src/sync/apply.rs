@@ -28,7 +28,7 @@ use crate::{
         counters::{CounterSet, Marked},
         entries::{self, AppliedSeries, Place, StoredChange},
         large::{self, Content, PART},
-        payload::{ContributionPayload, EditPayload, Payload, contribution_key},
+        payload::{ContributionPayload, EXPORT, EditPayload, Payload, contribution_key},
     },
 };
 
@@ -261,16 +261,19 @@ impl<'a> Applier<'a> {
         let payload = match Payload::decode(kind, &content) {
             Ok(Some(payload)) => payload,
             Ok(None) => return Ok(Reading::UnknownKind),
+            // A record that only informs stops nothing: a newer program may read it.
+            Err(_) if kind == EXPORT => return Ok(Reading::UnknownKind),
             Err(error) => return Ok(Reading::Invalid(error.to_string())),
         };
         let refusal = match &payload {
             Payload::Continuation(continuation) => {
                 self.refused_continuation(change.change().origin, continuation)?
             }
-            payload => check::refusal(self.store, payload, self.inner.now_micros())?,
+            payload => check::refusal(self.store, payload)?,
         };
         Ok(match refusal {
             None => Reading::Payload(Box::new(payload)),
+            Some(_) if kind == EXPORT => Reading::UnknownKind,
             Some(reason) => Reading::Invalid(reason),
         })
     }

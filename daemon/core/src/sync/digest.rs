@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{Sync, SyncError, UNREADABLE};
-use crate::{each_row, edits::QuarantinedMemory};
+use crate::{each_row, edits::QuarantinedMemory, provenance::PurgedData};
 
 /// Records per page of a list.
 const PAGE: usize = 500;
@@ -64,8 +64,12 @@ impl Sync {
             },
         )?;
         let conversations = records.len() as u64 - memories - relations;
+        let purged = PurgedData::load(store)?;
         for agent_memory in QuarantinedMemory::all(store)? {
-            records.push(digest_of("agent memory", &agent_memory)?);
+            // What an agent writes again after it was erased stays in one store.
+            if !agent_memory.1.is_erased(&purged) {
+                records.push(digest_of("agent memory", &agent_memory)?);
+            }
         }
         records.sort_unstable();
         let digest = Sha256Digest::of(records.as_flattened());

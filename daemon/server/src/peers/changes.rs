@@ -11,6 +11,8 @@ use satchel_sync::{Frontier, SignedChange};
 use super::{Peers, PeersError, lock};
 use crate::grpc::operation::Operations;
 
+/// Exports that are looked at to find new ones.
+const NEWEST_EXPORTS: usize = 50;
 /// How long to wait before the store is opened again for an erasure that could not be completed.
 const ERASURE_RETRY: Duration = Duration::from_hours(1);
 /// How often it is looked whether running work has ended.
@@ -53,8 +55,10 @@ impl Peers {
             return Ok(Frontier::new());
         }
         let ended = *self.0.imports.observe_ends().borrow();
-        let newest = export_ledger::list(&self.0.store, None, 1).map_err(SyncError::from)?.items.pop();
-        let history = Some((ended, newest.map(|export| export.export_id)));
+        // A machine whose clock is ahead may have made the newest ones.
+        let newest = export_ledger::list(&self.0.store, None, NEWEST_EXPORTS).map_err(SyncError::from)?.items;
+        let own = newest.into_iter().filter(|export| export.machine.is_none() && !export.applied);
+        let history = Some((ended, own.map(|export| export.export_id).collect::<Vec<_>>()));
         {
             let mut recorded = lock(&self.0.recorded);
             if *recorded != history {

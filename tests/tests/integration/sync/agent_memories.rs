@@ -104,6 +104,11 @@ fn what_is_erased_while_it_waits_is_erased_everywhere() -> Result<()> {
         ensure!(waiting(peer)?.is_empty());
         ensure!(!erasures::sends(peer, "the code of the safe")?);
     }
+    // If the agent writes it again, it waits in this store only, and the stores agree nevertheless.
+    write(&peers[1], "Knows the code of the safe")?;
+    erasures::in_step(&mut peers)?;
+    ensure!(waiting(&peers[0])?.is_empty() && waiting(&peers[1])?.len() == 1);
+    ensure!(!erasures::sends(&peers[1], "the code of the safe")?);
     // A store that comes later gets nothing of it.
     peers.push(Peer::new(dir.path(), 3)?);
     erasures::in_step(&mut peers)?;

@@ -25,13 +25,20 @@ impl QuarantinedMemory {
         }
     }
 
+    /// Returns whether something like it was erased.
+    pub(crate) fn is_erased(&self, purged: &PurgedData) -> bool {
+        purged.redact_stored(&mut self.evidence.clone())
+    }
+
     /// Compares two states of an entry; the greater one is what both stores come to. An approval cannot be taken back, and prevails over a
-    /// rejection, which prevails over no decision. Of two decisions of one kind, the later one prevails.
+    /// rejection, which prevails over no decision. An approval that made a memory prevails over one that found an equal one. Otherwise, the
+    /// later one of two decisions prevails.
     fn order(&self, other: &Self) -> Ordering {
         let rank = |entry: &Self| match entry.state {
             QuarantineState::Waiting => 0,
             QuarantineState::Rejected => 1,
-            QuarantineState::Approved { .. } => 2,
+            QuarantineState::Approved { existed: true, .. } => 2,
+            QuarantineState::Approved { existed: false, .. } => 3,
         };
         let at = |entry: &Self| entry.reviewer.as_ref().map(|reviewer| reviewer.at);
         let text = |entry: &Self| serde_json::to_vec(entry).unwrap_or_default();
@@ -41,8 +48,12 @@ impl QuarantinedMemory {
 }
 
 impl Transaction<'_> {
-    /// Appends the state of a memory that an agent wrote to the store's own series.
+    /// Appends the state of a memory that an agent wrote to the store's own series. What was erased, and an agent writes again, stays in this
+    /// store, because no other one would take it.
     pub(super) fn announce(&self, id: &str, entry: &QuarantinedMemory) -> Result<(), EditError> {
+        if entry.is_erased(&PurgedData::load(self.store)?) {
+            return Ok(());
+        }
         self.append(&AgentMemoryPayload { id: id.to_owned(), entry: entry.clone() }.into())
     }
 }
@@ -62,7 +73,7 @@ impl Edits {
         let AgentMemoryPayload { id, entry } = payload;
         let _guard = self.write_lock.lock(&CancelToken::new());
         let known = stored(&self.store, &id)?;
-        let erased = PurgedData::load(&self.store)?.redact_stored(&mut entry.evidence.clone());
+        let erased = entry.is_erased(&PurgedData::load(&self.store)?);
         if !erased && known.as_ref().is_none_or(|known| known.order(&entry).is_lt()) {
             let waits = entry.state == QuarantineState::Waiting;
             if !waits && known.is_some_and(|known| known.state == QuarantineState::Waiting) {

@@ -10,24 +10,19 @@ use super::{SyncError, imports::MergedImport};
 use crate::{
     export_ledger,
     provenance::{self, EvidenceItem, EvidenceKey},
-    series::payload::{ContributionPayload, EditPayload, Payload, contribution_key},
+    series::{
+        LATEST_MICROS,
+        payload::{ContributionPayload, EditPayload, Payload, contribution_key},
+    },
 };
 
 /// Longest name of somebody who edits, in bytes. Names of devices have at most 64 characters.
 const MAX_ACTOR_BYTES: usize = 1_024;
 
-/// How far ahead of this store the clock of another one may be: ten years, in microseconds. Many clocks are wrong by months; a step with a
-/// time like the year 9000 would be the latest one for good.
-const MAX_AHEAD_MICROS: i64 = 10 * 366 * 24 * 60 * 60 * 1_000_000;
-/// The earliest time that this store's own clock is believed to show, 2026-01-01: a machine whose battery is empty starts in 1970.
-const EARLIEST_NOW_MICROS: i64 = 1_767_225_600_000_000;
-
-/// Returns why this payload cannot take effect, or not yet; `None` if it can. `now` is the time here.
-pub(super) fn refusal(store: &Store, payload: &Payload, now: i64) -> Result<Option<String>, SyncError> {
-    if let Some(at) = made_at(payload)
-        && at > now.max(EARLIEST_NOW_MICROS).saturating_add(MAX_AHEAD_MICROS)
-    {
-        return Ok(Some("its time is more than ten years ahead of the clock of this machine".to_owned()));
+/// Returns why this payload cannot take effect; `None` if it can.
+pub(super) fn refusal(store: &Store, payload: &Payload) -> Result<Option<String>, SyncError> {
+    if made_at(payload).is_some_and(|at| at > LATEST_MICROS) {
+        return Ok(Some("its time is after the year 2100".to_owned()));
     }
     Ok(match payload {
         Payload::Edit(EditPayload { actor, .. }) if actor.len() > MAX_ACTOR_BYTES => {
@@ -50,16 +45,16 @@ pub(super) fn refusal(store: &Store, payload: &Payload, now: i64) -> Result<Opti
     })
 }
 
-/// Returns the time that decides which of two concurrent changes is shown.
+/// Returns the time that may decide which of two concurrent changes is shown.
 fn made_at(payload: &Payload) -> Option<i64> {
     match payload {
         Payload::Edit(EditPayload { step, .. }) | Payload::EarlierEdit(step) => Some(step.at),
         Payload::Undo(undo) => Some(undo.at),
-        Payload::Erasure(erasure) => Some(erasure.at),
         Payload::AgentMemory(memory) => memory.entry.reviewer.as_ref().map(|reviewer| reviewer.at),
         Payload::Evidence(..)
         | Payload::Contribution(_)
         | Payload::Import(_)
+        | Payload::Erasure(_)
         | Payload::Remainder(..)
         | Payload::Recording(_)
         | Payload::Continuation(_)
