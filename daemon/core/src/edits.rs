@@ -188,6 +188,10 @@ impl From<SeriesStoreError> for EditError {
     fn from(error: SeriesStoreError) -> Self {
         match error {
             SeriesStoreError::Store(error) => Self::Store(error),
+            SeriesStoreError::TooLate => Self::invalid(
+                "clock",
+                "of this machine, or of the last edit, is after the year 2100; set the clock",
+            ),
             error => Self::Series(error),
         }
     }

@@ -5,6 +5,7 @@ use ed25519_dalek::{Signer as _, SigningKey};
 use crate::{
     cursor::{Cursor, Truncated, length_u32},
     head::{ChangeHash, Counter, Head},
+    limits::MAX_REPEATED,
     origin::{OriginId, OriginKey},
 };
 
@@ -40,6 +41,9 @@ pub enum ContinuationError {
     /// A counter that no change has, or more changes than a series can have.
     #[error("a continuation has a counter that no change has")]
     Counter,
+    /// More changes than [`MAX_REPEATED`].
+    #[error("a continuation repeats more than {MAX_REPEATED} changes")]
+    TooMany,
     /// It repeats no change.
     #[error("a continuation repeats no change")]
     Empty,
@@ -113,6 +117,9 @@ impl Continuation {
         let count = cursor.u32()?;
         if count == 0 {
             return Err(ContinuationError::Empty);
+        }
+        if usize::try_from(count).map_or(true, |count| count > MAX_REPEATED) {
+            return Err(ContinuationError::TooMany);
         }
         Counter::new(counter.get() + u64::from(count)).ok_or(ContinuationError::Counter)?;
         // Not with the capacity that the bytes claim.

@@ -10,6 +10,9 @@ pub const MAX_COUNTER: u64 = 1 << 26;
 /// The counter after which a store begins a new series: 2^25. One that writes a change every second gets there in a year.
 pub const RENEWAL_COUNTER: u64 = MAX_COUNTER / 2;
 
+/// The most changes of a branch that another series repeats: 2^17, whose hashes have 4 MiB. Each store that knows of it has them in memory.
+pub const MAX_REPEATED: usize = 1 << 17;
+
 /// The most bytes of a payload: 1 GiB.
 pub const MAX_PAYLOAD_BYTES: u64 = 1 << 30;
 

@@ -120,6 +120,21 @@ impl Continuations {
         })
     }
 
+    /// Returns which changes of branches a change repeats.
+    pub(crate) fn earlier(
+        &self,
+        (by, counter): (OriginId, Counter),
+    ) -> impl Iterator<Item = (OriginId, Counter)> {
+        self.iter().filter(move |branch| branch.by == by).filter_map(move |branch| {
+            let continuation = &branch.continuation;
+            let position = counter.get().checked_sub(branch.at.get()).filter(|position| *position > 0)?;
+            let repeats =
+                usize::try_from(position).is_ok_and(|position| position <= continuation.hashes().len());
+            let counter = Counter::new(continuation.base().counter.get() + position)?;
+            repeats.then(|| (continuation.origin(), counter))
+        })
+    }
+
     /// Returns a frontier as a version vector. A head on a branch that goes on elsewhere stands for what is repeated there.
     pub(crate) fn vector_of(&self, frontier: &Frontier) -> VersionVector {
         let mut vector = VersionVector::default();

@@ -8,6 +8,7 @@ use satchel_sync::{Counter, Kind, OriginId, SignedChange, payload::unsalted};
 
 use super::{
     SeriesStoreError,
+    continuations::Continuations,
     counters::{CounterSet, Marked},
     entries,
 };
@@ -158,14 +159,19 @@ pub(crate) fn erased_parts(
     store: &Store,
     mut is_erased: impl FnMut(Kind, &[u8]) -> bool,
 ) -> Result<BTreeSet<String>, SeriesStoreError> {
-    let mut erased = BTreeSet::new();
+    let (mut erased, continuations) = (BTreeSet::new(), Continuations::load(store)?);
     for origin in entries::origins(store)? {
         for counter in CounterSet::load(store, Marked::Joined, origin)?.counters(store)? {
             let Some(stored) = entries::change(store, origin, counter)? else { continue };
             if let Content::Present(kind, whole) = content(store, &stored.change)?
                 && is_erased(kind, &whole)
             {
-                erased.extend(parts_of(&stored.change).iter().map(|part| entries::change_id(origin, *part)));
+                for part in parts_of(&stored.change) {
+                    erased.insert(entries::change_id(origin, part));
+                    // The journal still has it under the number that it had on a branch that was dropped.
+                    let earlier = continuations.earlier((origin, part));
+                    erased.extend(earlier.map(|(origin, part)| entries::change_id(origin, part)));
+                }
             }
         }
     }

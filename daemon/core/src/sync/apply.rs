@@ -461,6 +461,9 @@ impl<'a> Applier<'a> {
         }
         self.one_by_one = true;
         self.unknown.clear();
+        self.continuations = Continuations::load(self.store)?;
+        self.repeating.clear();
+        self.find_repeating()?;
         self.load_positions()
     }
 }

@@ -15,7 +15,7 @@ use std::path::Path;
 use satchel_store::{Change, Store};
 use satchel_sync::{
     Author, ChangeHash, Continuation, Counter, ForkProof, Frontier, FrontierError, Head, OriginId,
-    limits::MAX_ORIGINS,
+    limits::{MAX_ORIGINS, MAX_REPEATED},
 };
 
 use self::drop_branch::drop_branch;
@@ -167,7 +167,8 @@ impl OwnBranch {
         for stored in branch_of(store, own, base)? {
             let change = stored?.change;
             bytes += change.payload().map_or(0, <[u8]>::len);
-            if [EARLIER_EDIT, CONTINUATION].contains(&change.change().kind) || bytes > MAX_BRANCH_BYTES {
+            let too_large = bytes > MAX_BRANCH_BYTES || hashes.len() >= MAX_REPEATED;
+            if [EARLIER_EDIT, CONTINUATION].contains(&change.change().kind) || too_large {
                 return Ok(None);
             }
             hashes.push(change.hash());
@@ -217,6 +218,9 @@ fn repeated_position(store: &Store, branch: &ContinuedBranch) -> Result<Option<A
     let position = applied.and_then(|applied| applied.head.counter.get().checked_sub(base.get()));
     let Some(position) = position.filter(|position| *position > 0) else { return Ok(None) };
     let counter = branch.counter(position).ok_or(UNREADABLE)?;
+    if let Some(known) = entries::applied(store, branch.by)?.filter(|known| known.head.counter >= counter) {
+        return Ok(Some(known));
+    }
     let head = entries::change(store, branch.by, counter)?.ok_or(UNREADABLE)?.change.head();
     Ok(Some(AppliedSeries { head, context: context_at(store, branch.by, counter)? }))
 }
@@ -247,7 +251,10 @@ fn current(store: &Store, continuations: &Continuations, frontier: &Frontier) ->
     let mut current = Frontier::new();
     for (origin, head) in frontier.heads() {
         let mut heads = Frontier::new();
-        if let Some((branch, counter)) = continuations.find(origin, head) {
+        let found = continuations.find(origin, head);
+        if let Some((branch, counter)) = found
+            && !is_held(store, branch)?
+        {
             let hash = entries::change(store, branch.by, counter)?.ok_or(UNREADABLE)?.change.hash();
             heads.advance(origin, branch.continuation.base())?;
             heads.advance(branch.by, Head { counter, hash })?;

@@ -13,6 +13,7 @@ use crate::{
     ingest::Inner,
     provenance::PurgedData,
     series::{
+        continuations::Continuations,
         counters::{CounterSet, Marked},
         entries::{self, Place},
         large::{self, Content},
@@ -76,6 +77,7 @@ impl Sync {
             sets: BTreeMap::new(),
             received: Received::default(),
             purged: PurgedData::load(store)?,
+            continuations: Continuations::load(store)?,
         };
         let outcome = changes.into_iter().try_for_each(|change| receiver.add(change));
         receiver.commit()?;
@@ -98,6 +100,8 @@ struct Receiver<'a> {
     sets: BTreeMap<(Marked, OriginId), CounterSet>,
     received: Received,
     purged: PurgedData,
+    /// The branches that other series repeat.
+    continuations: Continuations,
 }
 
 impl Receiver<'_> {
@@ -109,6 +113,10 @@ impl Receiver<'_> {
         let held = self.held(origin, counter)?;
         if origin == self.own {
             return self.recognise(&change, held.as_ref().map(|stored| &stored.change));
+        }
+        if held.is_none() && self.continuations.find(origin, change.head()).is_some() {
+            // Another series repeats it. The store that has sent it drops it when it hears of that.
+            return Ok(());
         }
         let accepted = self.accept(&change, held.as_ref().map(|stored| &stored.change))?;
         match (accepted, held) {

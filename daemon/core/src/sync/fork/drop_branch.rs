@@ -1,12 +1,18 @@
 //! Removes a branch of a series from the ledger, and refers to what repeats it instead.
 
+use std::collections::BTreeSet;
+
 use satchel_merge::causality::{Causality, Dot, VersionVector};
-use satchel_store::{Change, Store};
+use satchel_store::{Change, Cursor, Ledger, Store};
 use satchel_sync::{Counter, OriginId, Series};
+use uuid::Uuid;
 
 use super::{SyncError, UNREADABLE, branch_of, context_at};
 use crate::{
-    provenance::{AssignedDots, EvidenceItem, EvidenceKey, MovedSteps, each_undo},
+    each_row,
+    provenance::{
+        AssignedDots, ContributionKind, EvidenceItem, EvidenceKey, MovedSteps, contributed_keys, each_undo,
+    },
     series::{
         continuations::ContinuedBranch,
         counters::{CounterSet, Marked},
@@ -15,6 +21,9 @@ use crate::{
         payload::{Payload, contribution_key},
     },
 };
+
+/// Imports per page of the ledger.
+const PAGE: usize = 500;
 
 /// Returns the changes of the ledger that remove the branch.
 pub(super) fn drop_branch(store: &Store, branch: &ContinuedBranch) -> Result<Vec<Change>, SyncError> {
@@ -30,6 +39,7 @@ pub(super) fn drop_branch(store: &Store, branch: &ContinuedBranch) -> Result<Vec
         changes.extend(moved_items(store, branch, &stored)?);
         changes.push(entries::remove_change(origin, stored.change.change().counter));
     }
+    changes.extend(moved_pieces(store, branch)?);
     for marked in [Marked::Late, Marked::UnknownKind, Marked::Joined] {
         changes.extend(moved_marks(store, branch, marked)?);
     }
@@ -54,13 +64,39 @@ fn moved_items(
         Some(Brought::Remainder(key)) => (None, Some(key)),
     };
     let mut changes = Vec::new();
-    if let Some(key) = item.filter(|key| entries::item(store, *key).is_ok_and(|known| known == Some(place))) {
+    if let Some(key) = item
+        && entries::item(store, key)? == Some(place)
+    {
         changes.push(entries::put_item(key, by, counter));
     }
     if let Some(key) = remainder
         && entries::remainder(store, key)? == Some(place)
     {
         changes.push(entries::put_remainder(key, by, counter));
+    }
+    Ok(changes)
+}
+
+/// Does the same for everything that imports list, also if the payload of the change was erased.
+fn moved_pieces(store: &Store, branch: &ContinuedBranch) -> Result<Vec<Change>, SyncError> {
+    let mut keys = BTreeSet::new();
+    let page = |after: Option<&Cursor>| Ok::<_, SyncError>(store.ledger_list(Ledger::Import, after, PAGE)?);
+    each_row(page, |entry| {
+        if let Ok(import) = Uuid::parse_str(&entry.id) {
+            for kind in [ContributionKind::Evidence, ContributionKind::Contributions] {
+                keys.extend(contributed_keys(store, kind, import)?);
+            }
+        }
+        Ok(())
+    })?;
+    let mut changes = Vec::new();
+    for key in keys {
+        if let Some((by, counter)) = entries::item(store, key)?.and_then(|place| branch.moved(place)) {
+            changes.push(entries::put_item(key, by, counter));
+        }
+        if let Some((by, counter)) = entries::remainder(store, key)?.and_then(|place| branch.moved(place)) {
+            changes.push(entries::put_remainder(key, by, counter));
+        }
     }
     Ok(changes)
 }
@@ -152,7 +188,7 @@ fn moved_undos(store: &Store, branch: &ContinuedBranch) -> Result<Vec<Change>, S
 /// Returns the change that does the same for imports of which pieces are missing.
 fn moved_lacking(store: &Store, branch: &ContinuedBranch) -> Result<Option<Change>, SyncError> {
     let lacking = entries::lacking(store)?;
-    let moved = |(import, origin, counter): &(uuid::Uuid, OriginId, Counter)| {
+    let moved = |(import, origin, counter): &(Uuid, OriginId, Counter)| {
         let (origin, counter) = branch.moved((*origin, *counter)).unwrap_or((*origin, *counter));
         (*import, origin, counter)
     };

@@ -58,7 +58,7 @@ impl Group {
             3 => self.import(at),
             4 => self.undo_import(at),
             5 | 6 => {
-                let fact = format!("Fact {}", self.rng.below(1_000));
+                let fact = format!("Fact {}", self.rng.below(1_000_000));
                 self.steps.push(format!("{at} adds {fact}"));
                 match self.peers[at].add(&fact) {
                     // What was erased cannot be added again.
@@ -69,7 +69,7 @@ impl Group {
             }
             7..=10 => self.edit(at),
             11 => {
-                let message = format!("Message {}", self.rng.below(1_000));
+                let message = format!("Message {}", self.rng.below(1_000_000));
                 self.steps.push(format!("{at} records {message}"));
                 recordings::record(&self.peers[at], None, &message).map(drop)
             }
@@ -152,7 +152,7 @@ impl Group {
             return Ok(());
         }
         let id = ids[self.below(ids.len())?].clone();
-        let number = self.rng.below(1_000);
+        let number = self.rng.below(1_000_000);
         if text(&self.peers[at], &id, &format!("Text {number}")).is_ok() {
             self.steps.push(format!("{at} writes {number} to {id}"));
         }
