@@ -1,4 +1,4 @@
-//! The causality of edits whose series forked, and that were written again in another one. The stored steps keep the form and the key that
+//! The causality of edits whose series forked and that were written again in another one, and of edits whose authors had seen those. The stored steps keep the form and the key that
 //! they had.
 
 use std::collections::BTreeMap;

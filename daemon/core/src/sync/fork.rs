@@ -48,7 +48,8 @@ struct OwnBranch {
 impl Sync {
     /// If `proof` shows that the store's own series forked, writes the end of it again in a new series, and drops it from the old one, so
     /// that the store can take the other branch. Returns the new origin; `None` if this is another series, or the branch cannot be written
-    /// again: it is too large, or changes before the fork differ as well. Durable when this returns.
+    /// again: it is too large, changes before the fork differ as well, it has edits from before the series or a continuation, or not all of it has
+    /// taken effect yet. Durable when this returns.
     ///
     /// # Errors
     /// [`SyncError::NotBegun`], when the new key cannot be written, or an error of the store.

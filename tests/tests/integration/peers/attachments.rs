@@ -64,10 +64,9 @@ async fn set(daemon: &TestDaemon, peer: &str, attachments: PeerAttachments) -> R
     Ok(())
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_file_is_fetched_when_somebody_opens_it() -> Result<()> {
-    let (desk, laptop) = (with_file().await?, start_new().await?);
-    let pairing = create_pairing(&desk, "laptop", policy(DeviceRole::Peer)).await?;
+/// Lets the laptop connect to the desk, and take files from it only when they are wanted.
+async fn pair_on_demand(laptop: &TestDaemon, desk: &TestDaemon) -> Result<()> {
+    let pairing = create_pairing(desk, "laptop", policy(DeviceRole::Peer)).await?;
     let request = v1::AddPeerRequest {
         code: pairing.uri,
         name: "desk".to_owned(),
@@ -75,7 +74,14 @@ async fn a_file_is_fetched_when_somebody_opens_it() -> Result<()> {
         attachments: PeerAttachments::OnDemand.into(),
         ..Default::default()
     };
-    peers(&laptop).add_peer(request).await?;
+    peers(laptop).add_peer(request).await?;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_is_fetched_when_somebody_opens_it() -> Result<()> {
+    let (desk, laptop) = (with_file().await?, start_new().await?);
+    pair_on_demand(&laptop, &desk).await?;
     in_step(&[&desk, &laptop]).await?;
     // A further exchange fetches nothing either, also after a restart.
     let laptop = start(laptop.stop().await?).await?;
@@ -91,15 +97,7 @@ async fn a_file_is_fetched_when_somebody_opens_it() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_whose_peer_is_away_comes_later() -> Result<()> {
     let (desk, laptop) = (with_file().await?, start_new().await?);
-    let pairing = create_pairing(&desk, "laptop", policy(DeviceRole::Peer)).await?;
-    let request = v1::AddPeerRequest {
-        code: pairing.uri,
-        name: "desk".to_owned(),
-        device_name: "laptop".to_owned(),
-        attachments: PeerAttachments::OnDemand.into(),
-        ..Default::default()
-    };
-    peers(&laptop).add_peer(request).await?;
+    pair_on_demand(&laptop, &desk).await?;
     in_step(&[&desk, &laptop]).await?;
     let folder = desk.stop().await?;
     let status = fetch(&laptop).await.err().context("nobody has it")?;
