@@ -12,6 +12,9 @@
 //! A store whose disk was set back, or that is a copy of another one, may have changes under numbers that others know with other changes. It
 //! writes them again in a new series ([`Sync::mend_fork`]).
 //!
+//! A store may give another one only a part of what it has: all changes, but not the payloads of all ([`RecordFilter`]). Those that it
+//! lacks can come later ([`Sync::missing_payloads`], [`Sync::payloads`]).
+//!
 //! The store's own changes are appended to its series in the commit in which they take effect (edits, undos, recordings), or afterwards by
 //! [`Sync::record_history`] (imports, erasures, exports).
 //!
@@ -29,7 +32,9 @@ mod apply;
 mod change_file;
 mod digest;
 mod files;
+mod filter;
 mod fork;
+mod missing;
 mod outgoing;
 mod receive;
 mod record;
@@ -50,6 +55,8 @@ pub use self::{
     change_file::{ChangeFileFailure, NewChangeFile, WrittenChangeFile, is_file_recipient},
     digest::StateDigest,
     files::FileError,
+    filter::{RecordFacts, RecordFilter},
+    missing::PayloadRange,
     receive::{Received, Refused},
     series_key::SeriesKeyError,
 };

@@ -33,5 +33,5 @@ pub use pairing::{
     Grant, OpenWindow, Opener, PairingError, PairingId, PairingRefused, PairingWindows, WindowState,
 };
 pub use pairing_code::{PairingCode, PairingCodeError, PairingSecret, PairingToken, PairingUri};
-pub use policy::{MemoryAccess, MemoryFacts, Policy, Role, Scope, Selection};
+pub use policy::{MemoryAccess, MemoryFacts, Period, Policy, RecordFacts, Role, Scope, Selection};
 pub use registry::{Device, DeviceKind, DeviceRegistry, NewDevice, TokenSecret};

@@ -23,7 +23,7 @@ pub enum Role {
     Reader,
     /// A program that acts for the person: it sees what is public or shared with its entity.
     Agent,
-    /// Another daemon of the person, which exchanges all changes.
+    /// Another daemon, which exchanges changes.
     Peer,
 }
 
@@ -51,7 +51,7 @@ pub enum Scope {
     Devices,
     /// Everything else that changes the daemon.
     Admin,
-    /// Exchanging all changes. Only for peers, which have no other scope.
+    /// Exchanging changes. Only for peers, which have no other scope.
     Sync,
 }
 
@@ -71,7 +71,7 @@ impl Scope {
     ];
 }
 
-/// The part of the memories and conversations that a device works with. An empty set does not restrict.
+/// The part of the memories and conversations that a device works with, or that a peer gets. An empty set does not restrict.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Selection {
@@ -87,34 +87,85 @@ pub struct Selection {
     /// Tags that they must not have.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub denied_tags: BTreeSet<String>,
+    /// When they were created. Those of which that is not known are in no period that has a bound.
+    #[serde(default, skip_serializing_if = "Period::is_unbounded")]
+    pub created: Period,
+    /// Whether memories that exports must not contain (PAM `access.exportable`) are left out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub exportable_only: bool,
+}
+
+/// A period of time, in microseconds since the Unix epoch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Period {
+    /// The first moment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<i64>,
+    /// The first moment after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<i64>,
+}
+
+impl Period {
+    /// Returns whether it has no bound.
+    #[must_use]
+    pub fn is_unbounded(&self) -> bool {
+        *self == Self::default()
+    }
+
+    fn contains(&self, at: Option<i64>) -> bool {
+        self.is_unbounded()
+            || at.is_some_and(|at| {
+                self.from.is_none_or(|from| at >= from) && self.until.is_none_or(|until| at < until)
+            })
+    }
 }
 
 impl Selection {
     /// Returns whether everything is selected.
     pub fn is_empty(&self) -> bool {
-        let Self { platforms, tags, types, denied_tags } = self;
+        let Self { platforms, tags, types, denied_tags, created, exportable_only } = self;
         [platforms, tags, types, denied_tags].iter().all(|set| set.is_empty())
+            && created.is_unbounded()
+            && !exportable_only
     }
 
-    fn contains(&self, platform: &str, tags: &[String]) -> bool {
+    /// Returns whether it contains a conversation.
+    #[must_use]
+    pub fn contains_conversation(&self, conversation: &RecordFacts<'_>) -> bool {
+        let RecordFacts { platform, tags, created_at } = *conversation;
         (self.platforms.is_empty() || self.platforms.contains(platform))
             && (self.tags.is_empty() || tags.iter().any(|tag| self.tags.contains(tag)))
             && !tags.iter().any(|tag| self.denied_tags.contains(tag))
+            && self.created.contains(created_at)
     }
 
-    fn contains_memory(&self, memory: &MemoryFacts<'_>) -> bool {
+    /// Returns whether it contains a memory.
+    #[must_use]
+    pub fn contains_memory(&self, memory: &MemoryFacts<'_>) -> bool {
         (self.types.is_empty() || self.types.contains(memory.memory_type))
-            && self.contains(memory.platform, memory.tags)
+            && (!self.exportable_only || memory.access.is_none_or(|access| access.exportable))
+            && self.contains_conversation(&memory.record)
     }
+}
+
+/// The parts of a memory or conversation that decide whether a selection contains it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RecordFacts<'a> {
+    /// Platform of its provenance, or its provider.
+    pub platform: &'a str,
+    /// Its tags.
+    pub tags: &'a [String],
+    /// When it was created, in microseconds since the Unix epoch; `None` if that is not known.
+    pub created_at: Option<i64>,
 }
 
 /// The parts of a memory that decide who may read and change it.
 #[derive(Clone, Copy, Debug)]
 pub struct MemoryFacts<'a> {
-    /// Platform of its provenance.
-    pub platform: &'a str,
-    /// Its tags.
-    pub tags: &'a [String],
+    /// What it has in common with conversations.
+    pub record: RecordFacts<'a>,
     /// Its type, as in the document.
     pub memory_type: &'a str,
     /// Its access block; `None` is private.
@@ -143,7 +194,7 @@ pub struct Policy {
     /// The name in grants of memories (`access.shared_with[].entity`); needed for agents, unused for others.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub entity: String,
-    /// What it may see at all.
+    /// What it may see at all. Of a peer: what it gets.
     #[serde(default, skip_serializing_if = "Selection::is_empty")]
     pub selection: Selection,
     /// Whether what an agent writes is stored at once, without the owner's review. Only for agents.
@@ -169,7 +220,7 @@ impl Policy {
     /// Checks that the policy makes sense.
     ///
     /// # Errors
-    /// An agent has no entity, another device has trusted writes, or a peer has other permissions or restrictions than peers have.
+    /// An agent has no entity, another device has trusted writes, or a peer has other permissions than peers have.
     pub fn check(&self) -> Result<(), DevicesError> {
         if self.role == Role::Agent && self.entity.trim().is_empty() {
             return Err(DevicesError::Policy {
@@ -183,11 +234,6 @@ impl Policy {
         if (self.role == Role::Peer) != syncs || (syncs && self.scopes.len() > 1) {
             return Err(DevicesError::Policy {
                 problem: "has other permissions than its role allows: a peer exchanges changes, and nothing else does",
-            });
-        }
-        if syncs && !self.selection.is_empty() {
-            return Err(DevicesError::Policy {
-                problem: "restricts what a peer sees, but changes can only be exchanged with the whole store",
             });
         }
         Ok(())
@@ -236,9 +282,9 @@ impl Policy {
 
     /// Returns whether it may read a conversation. Agents without the scope read only those that they have recorded
     /// themselves.
-    pub fn reads_conversation(&self, platform: &str, tags: &[String], recorded_by_caller: bool) -> bool {
+    pub fn reads_conversation(&self, conversation: &RecordFacts<'_>, recorded_by_caller: bool) -> bool {
         let own = self.role == Role::Agent && recorded_by_caller;
-        (self.may(Scope::ConversationsRead) || own) && self.selection.contains(platform, tags)
+        (self.may(Scope::ConversationsRead) || own) && self.selection.contains_conversation(conversation)
     }
 
     /// Returns whether it sees every memory and every conversation, so that nothing needs to be filtered.

@@ -35,7 +35,7 @@ pub use edits::{
 };
 pub use memory_evidence::{MemoryEvidence, MemoryEvidenceSet};
 pub use relation::{RelationEvidence, add_relations, may_assert, supersedes};
-pub use streams::{ListedMemory, Streams};
+pub use streams::{ListedMemory, StreamName, Streams};
 pub use vector::{VectorEvidence, VectorIdentity};
 
 /// A piece of evidence as the store keeps it, with keys resolved and times filled in.

@@ -10,6 +10,7 @@ mod changes;
 mod contacts;
 mod exchange;
 mod follow;
+mod selections;
 mod status;
 mod stored;
 
@@ -29,7 +30,7 @@ use satchel_core::{
     provenance::PurgeRecord,
     sync::{FileError, Sync, SyncError},
 };
-use satchel_devices::{Credentials, Device, DevicesError, Role};
+use satchel_devices::{Credentials, Device, DevicesError, Role, Selection};
 use satchel_pam::hash::Sha256Digest;
 use satchel_source::{CancelToken, chain};
 use satchel_store::{Health, Revision, Store};
@@ -43,11 +44,13 @@ pub use self::{
 };
 pub(crate) use self::{
     change_files::{ImportedChanges, STALL_TIMEOUT},
+    selections::SelectionFilter,
     status::PeerIdentity,
 };
 use self::{
     contacts::ContactsFile,
     exchange::Outgoing,
+    selections::{Given, Selections},
     status::Contact,
     stored::{ON_DEMAND, PAUSED, PeerSet, StoredError},
 };
@@ -86,6 +89,10 @@ struct Shared {
     paused: PeerSet,
     /// The peers from which attachments come only when they are wanted.
     on_demand: PeerSet,
+    /// What the peers get that this daemon connects to.
+    selections: Selections,
+    /// What peers that get a part were given in this run, by [`PeerView::key`].
+    given: Mutex<BTreeMap<String, Given>>,
     /// The files that somebody wants.
     wanted_files: Mutex<BTreeSet<Sha256Digest>>,
     /// The number of files that were stored in this run.
@@ -230,6 +237,8 @@ impl Peers {
             contacts,
             paused: PeerSet::load(&folder, PAUSED)?,
             on_demand: PeerSet::load(&folder, ON_DEMAND)?,
+            selections: Selections::load(&folder)?,
+            given: Mutex::default(),
             wanted_files: Mutex::default(),
             files_stored: watch::Sender::new(0),
             blocked: Mutex::default(),
@@ -329,6 +338,7 @@ impl Peers {
             outgoing.iter().map(|peer| peer.view(&ours, self.0.paused.contains(&peer.name()))).collect();
         for view in &mut views {
             view.on_demand = self.0.on_demand.contains(&view.name);
+            view.selection = self.selection_of_outgoing(&view.name);
         }
         let unusable = lock(&self.0.unusable).clone();
         views.extend(unusable.into_iter().map(|(name, error)| PeerView {
@@ -348,6 +358,7 @@ impl Peers {
                 fingerprint: None,
                 device_id: device.id.to_string(),
                 on_demand: self.0.on_demand.contains(device.id.as_str()),
+                selection: device.policy.selection.clone(),
                 ..contact.view(&ours, self.0.paused.contains(device.id.as_str()))
             });
         }
@@ -391,15 +402,21 @@ impl Peers {
     }
 
     /// Stores the credentials of a new peer, and begins to exchange changes with it; `on_demand` says whether the files of attachments come
-    /// only when somebody wants one. Blocks.
+    /// only when somebody wants one, and `selection` what the peer gets. Blocks.
     ///
     /// # Errors
     /// When they cannot be stored.
-    pub(crate) fn add(&self, credentials: Credentials, on_demand: bool) -> Result<(), PeersError> {
-        credentials.save(&self.folder())?;
+    pub(crate) fn add(
+        &self,
+        credentials: Credentials,
+        on_demand: bool,
+        selection: Selection,
+    ) -> Result<(), PeersError> {
         let name = credentials.name.clone();
+        self.0.selections.set(&name, selection)?;
         self.0.paused.set(&name, false)?;
         self.0.on_demand.set(&name, on_demand)?;
+        credentials.save(&self.folder())?;
         let new = Arc::new(Outgoing::new(credentials, Contact::default()));
         let earlier = lock(&self.0.outgoing).insert(name, new);
         if let Some(earlier) = earlier {
@@ -431,6 +448,7 @@ impl Peers {
         }
         self.save_contacts(true);
         self.0.on_demand.set(peer.key(), false)?;
+        self.0.selections.set(peer.key(), Selection::default())?;
         Ok(self.0.paused.set(peer.key(), false)?)
     }
 

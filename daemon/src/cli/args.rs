@@ -46,7 +46,7 @@ pub use self::{
     attachments::{Attachments, SaveAttachments},
     devices::{
         ClearableRestriction, DeviceArg, DeviceRoleArg, Devices, PairArgs, PairDeviceArgs, PolicyArgs,
-        ScopeArg, ServerArg, Servers, TokenArgs,
+        ScopeArg, SelectionArgs, ServerArg, Servers, TokenArgs,
     },
     edits::{
         AddArgs, ClearableField, DecayArg, EditArgs, FieldArgs, RelationTypeArg, Relations, ReviewArgs,

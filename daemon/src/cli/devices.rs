@@ -1,8 +1,8 @@
 //! `devices …`: the devices that may use the daemon over TLS.
 
 pub(super) mod pair;
-mod policy;
-mod render;
+pub(super) mod policy;
+pub(super) mod render;
 
 use satchel_proto::v1::{
     CreateTokenRequest, CreateTokenResponse, Device, ListAuditEventsRequest, ListAuditEventsResponse,
@@ -45,7 +45,12 @@ pub(crate) async fn run(
                 return Err(CliError::Usage("name what to change, such as --role or --tag".to_owned()));
             }
             let device = find_active(context, client, &device.device).await?;
-            let policy = policy::changed(device.policy.unwrap_or_default(), policy, clear);
+            let policy = policy::changed(
+                device.policy.unwrap_or_default(),
+                policy,
+                clear,
+                &context.calendar,
+            )?;
             let request =
                 UpdateDeviceRequest { device: device.id, name: String::new(), policy: Some(policy) };
             change(context, client, request).await?;
@@ -186,7 +191,7 @@ async fn create_token(
 ) -> Result<(), CliError> {
     let request = CreateTokenRequest {
         name: args.name.clone(),
-        policy: Some(policy::new(&args.policy)),
+        policy: Some(policy::new(&args.policy, &context.calendar)?),
         expire_time: Some(context.calendar.ahead("--for", &args.valid_for)?),
     };
     let answer = client.devices().create_token(request).await?.into_inner();

@@ -13,6 +13,7 @@ use super::{
     Context,
     args::{AddPeerArgs, PeerAttachments, Peers},
     client::DaemonClient,
+    devices::{policy, render::add_selection},
     error::CliError,
     exit::Exit,
     json::peer as json,
@@ -58,6 +59,17 @@ pub(super) async fn run(
             let request = UpdatePeerRequest { peer, attachments, ..UpdatePeerRequest::default() };
             update(context, client, request).await?;
         }
+        Peers::Restrict { peer, selection, everything } => {
+            if selection.is_empty() != *everything {
+                return Err(CliError::Usage(
+                    "name what the peer gets, such as --tag or --platform, or give it --everything".to_owned(),
+                ));
+            }
+            let selection = Some(policy::selection(selection, &context.calendar)?);
+            let request =
+                UpdatePeerRequest { peer: peer.name.clone(), selection, ..UpdatePeerRequest::default() };
+            update(context, client, request).await?;
+        }
         Peers::Remove(peer) => remove(context, client, &peer.name).await?,
     }
     Ok(Exit::Done)
@@ -71,7 +83,7 @@ fn attachments_to_wire(which: PeerAttachments) -> v1::PeerAttachments {
 }
 
 async fn add(context: &mut Context, client: &DaemonClient, args: &AddPeerArgs) -> Result<(), CliError> {
-    let AddPeerArgs { code, addresses, device_name, peer_name, attachments } = args;
+    let AddPeerArgs { code, addresses, device_name, peer_name, attachments, selection } = args;
     addresses.iter().try_for_each(|address| check_address(address))?;
     let request = AddPeerRequest {
         code: pairing::read_code(code)?,
@@ -79,6 +91,7 @@ async fn add(context: &mut Context, client: &DaemonClient, args: &AddPeerArgs) -
         name: peer_name.clone().unwrap_or_else(|| server_name(addresses)),
         device_name: device_name.clone().unwrap_or_else(host_name),
         attachments: attachments_to_wire(*attachments).into(),
+        selection: Some(policy::selection(selection, &context.calendar)?),
     };
     let peer = client.peers().add_peer(request).await?.into_inner().peer.unwrap_or_default();
     if context.out.json {
@@ -229,6 +242,7 @@ fn properties(peer: &Peer, calendar: &Calendar) -> Properties {
     properties.add("received", &format!("{} changes", peer.received_changes));
     properties.add("sent", &format!("{} changes", peer.sent_changes));
     properties.add("attachments", &labels::peer_attachments(peer.attachments));
+    add_selection(&mut properties, peer.selection.as_ref(), calendar);
     properties.add("fingerprint", &peer.fingerprint);
     properties.add("device", &peer.device_id);
     properties.add("series", &peer.origin);

@@ -8,6 +8,7 @@ mod faults;
 mod forks;
 mod histories;
 mod kept_changes;
+mod parts;
 mod payloads;
 mod peer;
 mod recordings;

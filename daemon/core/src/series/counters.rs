@@ -21,6 +21,8 @@ pub(crate) enum Marked {
     UnknownKind,
     /// The change joins the parts of a large payload.
     Joined,
+    /// The change came without its payload, which has not come since.
+    Withheld,
 }
 
 /// A set of counters of one origin. Pages are read when they are needed.
@@ -38,6 +40,7 @@ impl CounterSet {
             Marked::Late => "late",
             Marked::UnknownKind => "unknown",
             Marked::Joined => "joined",
+            Marked::Withheld => "withheld",
         };
         let id = format!("{name} {origin}");
         let index = entries::get(store, &id)?.unwrap_or_default();

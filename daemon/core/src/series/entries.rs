@@ -19,7 +19,7 @@
 //! | `lacking` | the imports of which pieces were not here when they took effect, each with its change |
 //! | `files` | the files of attachments that the store lacks, and up to which revision conversations were read for them |
 //! | `kinds` | the greatest kind of change that the program knew which passed over changes last |
-//! | `late <origin>`, `unknown <origin>`, `joined <origin>` | numbers of the pages of a set ([`super::counters`]); page 3 is in `late <origin> 3` |
+//! | `late <origin>`, `unknown <origin>`, `joined <origin>`, `withheld <origin>` | numbers of the pages of a set ([`super::counters`]); page 3 is in `late <origin> 3` |
 
 use std::collections::BTreeSet;
 

@@ -25,7 +25,7 @@ use satchel_sync::{
 use sha2::{Digest as _, Sha256};
 use zeroize::Zeroizing;
 
-use super::{Sync, SyncError, UNREADABLE, files::MAX_FILE_BYTES};
+use super::{RecordFilter, Sync, SyncError, UNREADABLE, files::MAX_FILE_BYTES};
 use crate::{
     provenance::PurgeRecord,
     series::{
@@ -99,13 +99,15 @@ impl Sync {
         Ok(identity_of(&self.own_key()?).ok_or(UNREADABLE)?.to_public().to_string())
     }
 
-    /// Writes the changes that a store lacks, with the files of attachments that they refer to, into `sink`.
+    /// Writes the changes that a store lacks, with the payloads that `filter` includes and the files of attachments to which these refer, into
+    /// `sink`.
     ///
     /// # Errors
     /// When the store cannot be read, or `sink` fails. The file is unusable then.
     pub fn write_change_file(
         &self,
         new: &NewChangeFile,
+        filter: Option<&dyn RecordFilter>,
         sink: impl Write,
     ) -> Result<WrittenChangeFile, ChangeFileFailure> {
         let key = self.own_key()?;
@@ -115,7 +117,7 @@ impl Sync {
         let encrypted = encryption.encrypt(BufWriter::with_capacity(BUFFER_BYTES, sink))?;
         let mut writer = ChangeFileWriter::begin(encrypted, &header)?;
         let mut digests = new.wanted.clone();
-        let changes = self.push_changes(&mut writer, &header, &mut digests)?;
+        let changes = self.push_changes(&mut writer, (&header, filter), &mut digests)?;
         let files = self.push_files(&mut writer, digests)?;
         writer.finish(&key)?.finish()?.flush()?;
         Ok(WrittenChangeFile { changes, files })
@@ -139,7 +141,7 @@ impl Sync {
     fn push_changes(
         &self,
         writer: &mut ChangeFileWriter<impl Write>,
-        header: &ChangeFileHeader,
+        (header, filter): (&ChangeFileHeader, Option<&dyn RecordFilter>),
         digests: &mut BTreeSet<Sha256Digest>,
     ) -> Result<u64, ChangeFileFailure> {
         let (mut written, mut outcome) = (0, Ok(()));
@@ -149,7 +151,7 @@ impl Sync {
             written += 1;
             Ok::<_, ChangeFileFailure>(())
         };
-        self.changes_after(&header.base, |change| {
+        self.changes_after(&header.base, filter, |change| {
             // What was added since the header was written belongs to the next file.
             if header.frontier.contains(change.change().origin, change.change().counter) {
                 outcome = push(change);

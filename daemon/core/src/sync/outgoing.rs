@@ -5,7 +5,11 @@ use std::collections::BTreeSet;
 use satchel_store::Store;
 use satchel_sync::{Counter, CounterRange, Frontier, OriginId, SignedChange, payload::unsalted};
 
-use super::{Sync, SyncError, UNREADABLE, record::contribution_payload};
+use super::{
+    Sync, SyncError, UNREADABLE,
+    filter::{PayloadFilter, RecordFilter},
+    record::contribution_payload,
+};
 use crate::{
     provenance::{self, EvidenceKey, PurgedData},
     series::{
@@ -17,25 +21,35 @@ use crate::{
 
 impl Sync {
     /// Passes to `visit` the changes that a store with the frontier `theirs` lacks, origin by origin, until it returns false. A change
-    /// whose payload was erased has none.
+    /// whose payload was erased, or is not included by `filter`, has none.
     ///
     /// # Errors
     /// When the store cannot be read. Changes of an origin of which the other store has another history are left out.
     pub fn changes_after(
         &self,
         theirs: &Frontier,
+        filter: Option<&dyn RecordFilter>,
         mut visit: impl FnMut(SignedChange) -> bool,
     ) -> Result<(), SyncError> {
         let store = self.0.store();
         let erased = ErasedPayloads::load(store)?;
+        let mut filter = filter.map(|filter| PayloadFilter::new(store, filter));
         for range in self.frontier()?.lacked_by(theirs).ranges {
             if self.has_other_base(range)? {
                 continue;
             }
             let mut next = Some(range.first);
             while let Some(counter) = next.filter(|counter| *counter <= range.last) {
-                let change = change(store, range.origin, counter)?;
-                if !visit(if erased.contains(&change) { change.without_payload() } else { change }) {
+                let stored = entries::change(store, range.origin, counter)?.ok_or(UNREADABLE)?;
+                let sends = match &mut filter {
+                    Some(filter) => filter.sends(&stored)?,
+                    None => true,
+                };
+                let mut change = if sends { change(store, stored)? } else { stored.change };
+                if !sends || erased.contains(&change) {
+                    change = change.without_payload();
+                }
+                if !visit(change) {
                     return Ok(());
                 }
                 next = counter.next();
@@ -53,13 +67,13 @@ impl Sync {
 }
 
 /// The payloads whose content was erased here, but that may still be on the disk.
-struct ErasedPayloads {
+pub(super) struct ErasedPayloads {
     purged: PurgedData,
     parts: BTreeSet<String>,
 }
 
 impl ErasedPayloads {
-    fn load(store: &Store) -> Result<Self, SyncError> {
+    pub(super) fn load(store: &Store) -> Result<Self, SyncError> {
         let purged = PurgedData::load(store)?;
         let parts = if purged.is_empty() {
             BTreeSet::new()
@@ -69,7 +83,7 @@ impl ErasedPayloads {
         Ok(Self { purged, parts })
     }
 
-    fn contains(&self, change: &SignedChange) -> bool {
+    pub(super) fn contains(&self, change: &SignedChange) -> bool {
         if self.purged.is_empty() {
             return false;
         }
@@ -80,9 +94,17 @@ impl ErasedPayloads {
     }
 }
 
+/// Returns the change with this counter, with its payload if the store has that.
+pub(super) fn change_at(
+    store: &Store,
+    origin: OriginId,
+    counter: Counter,
+) -> Result<SignedChange, SyncError> {
+    change(store, entries::change(store, origin, counter)?.ok_or(UNREADABLE)?)
+}
+
 /// Returns a change with its payload, if the store has that.
-pub(super) fn change(store: &Store, origin: OriginId, counter: Counter) -> Result<SignedChange, SyncError> {
-    let stored = entries::change(store, origin, counter)?.ok_or(UNREADABLE)?;
+pub(super) fn change(store: &Store, stored: StoredChange) -> Result<SignedChange, SyncError> {
     let StoredChange { change, place } = stored;
     let payload = match place {
         Place::Absent | Place::Inline => None,

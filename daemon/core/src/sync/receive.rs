@@ -218,6 +218,7 @@ impl Receiver<'_> {
         let place = if keeps { Place::Inline } else { Place::Absent };
         self.pending.push(entries::put_change(change, &place));
         let (origin, counter) = (change.change().origin, change.change().counter);
+        self.note_withheld(change)?;
         if keeps && !parts.is_empty() {
             self.mark(Marked::Joined, origin, counter)?;
         } else {
@@ -248,12 +249,27 @@ impl Receiver<'_> {
         Ok(())
     }
 
+    /// Marks a change that came without its payload, or whose payload has come now.
+    fn note_withheld(&mut self, change: &SignedChange) -> Result<(), SyncError> {
+        let (store, origin, counter) = (self.store, change.change().origin, change.change().counter);
+        let withheld = self.set(Marked::Withheld, origin)?;
+        Ok(if change.payload().is_none() {
+            withheld.insert(store, counter)
+        } else {
+            withheld.remove(store, counter)
+        }?)
+    }
+
     fn mark(&mut self, marked: Marked, origin: OriginId, counter: Counter) -> Result<(), SyncError> {
-        let set = match self.sets.entry((marked, origin)) {
+        let store = self.store;
+        Ok(self.set(marked, origin)?.insert(store, counter)?)
+    }
+
+    fn set(&mut self, marked: Marked, origin: OriginId) -> Result<&mut CounterSet, SyncError> {
+        Ok(match self.sets.entry((marked, origin)) {
             Entry::Occupied(set) => set.into_mut(),
             Entry::Vacant(place) => place.insert(CounterSet::load(self.store, marked, origin)?),
-        };
-        Ok(set.insert(self.store, counter)?)
+        })
     }
 
     /// Commits what was accepted. Durable when this returns.

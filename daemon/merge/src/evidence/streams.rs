@@ -18,7 +18,7 @@ pub(super) const UNDATED: i64 = 0;
 
 /// The name of one list of one account. All evidence with the same name has to be read in order.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct StreamName {
+pub struct StreamName {
     platform: String,
     account: Option<String>,
     kind: StreamKind,
@@ -34,8 +34,9 @@ enum StreamKind {
 }
 
 impl StreamName {
-    /// Returns `None` for a statement, which belongs to no list.
-    fn of(evidence: &StoredEvidence) -> Option<Self> {
+    /// Returns the list to which a piece of evidence belongs; `None` for a statement, which belongs to none.
+    #[must_use]
+    pub fn of(evidence: &StoredEvidence) -> Option<Self> {
         let (kind, name) = match &evidence.claim {
             Claim::Snapshot { series, .. } => (StreamKind::Series, series),
             Claim::Edit { log, .. } => (StreamKind::Log, log),

@@ -4,10 +4,12 @@
 //! that was withdrawn hides earlier versions too. A record that a caller does not see looks exactly like one that does
 //! not exist.
 
-use satchel_devices::{MemoryAccess, MemoryFacts, Role};
+use satchel_devices::{MemoryAccess, MemoryFacts, RecordFacts, Role};
 use satchel_pam::memory::Memory;
 use satchel_proto::v1;
-use satchel_store::{ConversationRecord, ConversationSummary, MemoryRecord, RelationRecord, Revision};
+use satchel_store::{
+    ConversationRecord, ConversationSummary, MemoryRecord, RelationRecord, Revision, UNKNOWN_TIME,
+};
 
 use super::{
     call_state::CallState,
@@ -19,6 +21,11 @@ use super::{
 /// The keys of PAM `metadata` that agents see: those that PAM itself defines (§10). Others are of the provider or of the
 /// daemon, and may name the account or a conversation.
 const SHOWN_METADATA: [&str; 2] = ["language", "domain"];
+
+/// Returns a time; `None` if it says that the time is not known.
+fn known_time(micros: i64) -> Option<i64> {
+    (micros != UNKNOWN_TIME).then_some(micros)
+}
 
 impl CallState {
     /// Returns whether the caller sees every memory and conversation.
@@ -36,8 +43,11 @@ impl CallState {
             return MemoryAccess { read: true, write: true, delete: true };
         };
         device.policy.access_to(&MemoryFacts {
-            platform: &memory.provenance.platform,
-            tags: &memory.tags,
+            record: RecordFacts {
+                platform: &memory.provenance.platform,
+                tags: &memory.tags,
+                created_at: known_time(memory.temporal.created_at.micros()),
+            },
             memory_type: memory.memory_type.as_str(),
             access: memory.access.as_ref(),
         })
@@ -230,8 +240,13 @@ impl CallState {
     /// Returns whether this version of a conversation, judged by itself, is visible to the caller. `own` says whether it
     /// [recorded](CallState::recorded_by_caller) the conversation.
     pub(super) fn sees_conversation_version(&self, record: &ConversationRecord, own: bool) -> bool {
-        let (platform, tags) = (&record.header.provider.name, &record.header.tags);
-        self.device().is_none_or(|device| device.policy.reads_conversation(platform, tags, own))
+        let header = &record.header;
+        let facts = RecordFacts {
+            platform: &header.provider.name,
+            tags: &header.tags,
+            created_at: known_time(header.temporal.created_at.micros()),
+        };
+        self.device().is_none_or(|device| device.policy.reads_conversation(&facts, own))
     }
 
     /// Returns whether the caller is an agent that recorded a conversation.

@@ -1,10 +1,10 @@
-//! Reads the changes that another store lacks, in batches that fit into messages.
+//! Sends changes in batches that fit into messages.
 
 use std::{future::Future, time::Duration};
 
 use prost::encoding::encoded_len_varint;
-use satchel_core::sync::{Sync, SyncError};
-use satchel_sync::Frontier;
+use satchel_core::sync::SyncError;
+use satchel_sync::SignedChange;
 use tokio::runtime::Handle;
 
 /// Bytes at which a message ends. One change may have 3 MiB and what it says about itself, and a message 4 MiB.
@@ -21,14 +21,13 @@ pub(crate) enum BatchesEnd {
     NotRead,
 }
 
-/// Passes the changes that a store with the frontier `theirs` lacks to `send`, encoded and in batches. `send` returns false if there is
-/// nobody to send to, and may take `stall` for each batch. Blocks; must be called on a thread of the runtime that may block.
+/// Passes the changes that `read_changes` visits to `send`, encoded and in batches. `send` returns false if there is nobody to send to, and may take
+/// `stall` for each batch. Blocks; must be called on a thread of the runtime that may block.
 ///
 /// # Errors
 /// When the store cannot be read.
 pub(crate) fn send_batches<S: Future<Output = bool>>(
-    sync: &Sync,
-    theirs: &Frontier,
+    read_changes: impl FnOnce(&mut dyn FnMut(SignedChange) -> bool) -> Result<(), SyncError>,
     stall: Duration,
     mut send: impl FnMut(Vec<Vec<u8>>) -> S,
 ) -> Result<BatchesEnd, SyncError> {
@@ -36,7 +35,7 @@ pub(crate) fn send_batches<S: Future<Output = bool>>(
     let mut send =
         |batch| runtime.block_on(async { tokio::time::timeout(stall, send(batch)).await.unwrap_or(false) });
     let (mut batch, mut bytes, mut sent, mut read) = (Vec::new(), 0, 0_u64, true);
-    sync.changes_after(theirs, |change| {
+    read_changes(&mut |change| {
         let encoded = change.encode();
         let length = 1 + encoded_len_varint(encoded.len() as u64) + encoded.len();
         if !batch.is_empty() && (bytes + length > BATCH_BYTES || batch.len() == BATCH_CHANGES) {

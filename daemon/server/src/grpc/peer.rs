@@ -14,7 +14,10 @@ use super::{
     call_state::CallState,
     request::{check_length, check_required, page_request, service},
     status::CallError,
-    wire::peer::{conflict_to_wire, peer_to_wire},
+    wire::{
+        device::selection_from_wire,
+        peer::{conflict_to_wire, peer_to_wire},
+    },
 };
 use crate::{
     connect::{PairingAttempt, RemoteError, pair},
@@ -83,11 +86,12 @@ async fn add(
     state: &CallState,
     request: v1::AddPeerRequest,
 ) -> Result<Response<v1::AddPeerResponse>, Status> {
-    let v1::AddPeerRequest { code, addresses, name, device_name, attachments } = request;
+    let v1::AddPeerRequest { code, addresses, name, device_name, attachments, selection } = request;
     check_required("code", &code)?;
     check_required("name", &name)?;
     check_required("device_name", &device_name)?;
     let on_demand = on_demand_from_wire(attachments)?.unwrap_or(false);
+    let selection = selection_from_wire("selection", selection.unwrap_or_default()).map_err(CallError::from)?;
     check_addresses(&addresses)?;
     let secret = PairingSecret::parse(&code)
         .map_err(|error| CallError::invalid_field("code", format!("cannot be used: {error}")))?;
@@ -112,7 +116,7 @@ async fn add(
     state
         .respond(move |state| {
             let name = credentials.name.clone();
-            state.peers.add(credentials, on_demand)?;
+            state.peers.add(credentials, on_demand, selection)?;
             let peer = state.peers.find(&name)?;
             Ok(v1::AddPeerResponse { peer: Some(peer_to_wire(peer)), header: Some(state.header()) })
         })
@@ -163,12 +167,14 @@ fn list(state: &CallState, mut request: v1::ListPeersRequest) -> Result<v1::List
 }
 
 fn update(state: &CallState, request: v1::UpdatePeerRequest) -> Result<v1::UpdatePeerResponse, CallError> {
-    let v1::UpdatePeerRequest { peer, paused, addresses, attachments } = request;
+    let v1::UpdatePeerRequest { peer, paused, addresses, attachments, selection } = request;
     check_required("peer", &peer)?;
     check_addresses(&addresses)?;
     let on_demand = on_demand_from_wire(attachments)?;
-    if paused.is_none() && addresses.is_empty() && on_demand.is_none() {
-        return Err(CallError::invalid_field("paused", "or addresses or attachments must be set"));
+    let selection = selection.map(|wire| selection_from_wire("selection", wire)).transpose()?;
+    if paused.is_none() && addresses.is_empty() && on_demand.is_none() && selection.is_none() {
+        let problem = "or addresses, attachments or selection must be set";
+        return Err(CallError::invalid_field("paused", problem));
     }
     let found = state.peers.find(&peer)?;
     if !addresses.is_empty() {
@@ -177,6 +183,9 @@ fn update(state: &CallState, request: v1::UpdatePeerRequest) -> Result<v1::Updat
             return Err(CallError::invalid_field("addresses", problem));
         }
         state.peers.set_addresses(&found, addresses)?;
+    }
+    if let Some(selection) = selection {
+        state.peers.set_selection(&found, selection)?;
     }
     if let Some(paused) = paused {
         state.peers.set_paused(&found, paused)?;
@@ -206,6 +215,7 @@ fn sync_status(
         digest,
         conflicts: signed(state.peers.conflicts()?),
         pending_erasures: signed(state.peers.pending_erasures()?),
+        missing_payloads: signed(state.peers.missing_payloads()?),
         header: Some(state.header()),
     })
 }

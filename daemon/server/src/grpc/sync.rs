@@ -2,13 +2,14 @@
 
 use std::{pin::Pin, time::Duration};
 
+use satchel_core::sync::{PayloadRange, RecordFilter, Sync, SyncError};
 use satchel_pam::hash::Sha256Digest;
 use satchel_proto::{
     integers::signed,
     v1::{self, sync_service_server::SyncService},
 };
 use satchel_store::BlobReader;
-use satchel_sync::{Frontier, limits::VERSION};
+use satchel_sync::{Frontier, SignedChange, limits::VERSION};
 use tokio::sync::{mpsc, watch};
 use tokio_stream::{Stream, StreamExt as _, wrappers::ReceiverStream};
 use tonic::{Request, Response, Status, Streaming};
@@ -24,14 +25,17 @@ use super::{
     status::{CallError, ResourceKind},
     wire::sync::{
         WireChanges, changes_from_wire, frontier_from_wire, frontier_to_wire, identity_from_wire,
-        refused_to_wire,
+        range_from_wire, range_to_wire, refused_to_wire,
     },
 };
+use crate::peers::SelectionFilter;
 
 /// How long a peer may take to read or send a message. After that it counts as gone.
 const STALL_TIMEOUT: Duration = Duration::from_mins(5);
 /// Series of which changes are refused before nothing more is read.
 const MAX_REFUSED: usize = 100;
+/// Ranges of changes in one call.
+const MAX_RANGES: usize = 10_000;
 /// Messages that wait for a slow reader.
 const BUFFERED_MESSAGES: usize = 1;
 
@@ -39,12 +43,15 @@ const BUFFERED_MESSAGES: usize = 1;
 #[derive(Clone)]
 pub(super) struct SyncHandler(pub(super) ServerState, pub(super) watch::Receiver<bool>);
 
+type Visit<'a> = &'a mut dyn FnMut(SignedChange) -> bool;
+
 type Messages<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
 #[tonic::async_trait]
 impl SyncService for SyncHandler {
     type WatchFrontierStream = Messages<v1::WatchFrontierResponse>;
     type DownloadChangesStream = Messages<v1::DownloadChangesResponse>;
+    type DownloadPayloadsStream = Messages<v1::DownloadPayloadsResponse>;
     type DownloadFileStream = Messages<v1::DownloadFileResponse>;
 
     async fn get_frontier(
@@ -72,7 +79,33 @@ impl SyncService for SyncHandler {
         let frontier = request.into_inner().frontier;
         let frontier = frontier.ok_or_else(|| CallError::invalid_field("frontier", "is missing"))?;
         let theirs = frontier_from_wire(frontier).map_err(CallError::from)?;
-        Ok(Response::new(download(state, theirs)))
+        Ok(Response::new(stream_changes(
+            state,
+            move |sync, filter, visit| sync.changes_after(&theirs, filter, visit),
+            |changes, header| v1::DownloadChangesResponse { changes, header: Some(header) },
+        )))
+    }
+
+    async fn list_missing_payloads(
+        &self,
+        request: Request<v1::ListMissingPayloadsRequest>,
+    ) -> Result<Response<v1::ListMissingPayloadsResponse>, Status> {
+        let state = self.admitted(&request)?;
+        let request = request.into_inner();
+        state.respond(move |state| list_missing_payloads(state, request)).await
+    }
+
+    async fn download_payloads(
+        &self,
+        request: Request<v1::DownloadPayloadsRequest>,
+    ) -> Result<Response<Self::DownloadPayloadsStream>, Status> {
+        let state = self.admitted(&request)?;
+        let ranges = ranges_from_wire(request.into_inner().ranges)?;
+        Ok(Response::new(stream_changes(
+            state,
+            move |sync, filter, visit| sync.payloads(&ranges, filter, visit),
+            |changes, header| v1::DownloadPayloadsResponse { changes, header: Some(header) },
+        )))
     }
 
     async fn list_missing_files(
@@ -153,7 +186,10 @@ fn get_frontier(
         state.peers.note_identity(device, identity);
     }
     let origin = state.peers.sync().origin()?.map(|origin| origin.to_string()).unwrap_or_default();
+    let missing = state.peers.missing_payloads()?;
     Ok(v1::GetFrontierResponse {
+        payload_state: payload_state(state)?,
+        missing_payloads: signed(missing),
         frontier: Some(frontier_to_wire(&frontier)),
         origin,
         format_version: VERSION.into(),
@@ -164,18 +200,34 @@ fn get_frontier(
     })
 }
 
+/// Returns what changes when this store may have more payloads for the caller.
+fn payload_state(state: &CallState) -> Result<String, CallError> {
+    let filter = state.peers.filter_of_device(state.device());
+    let key = state.device().map_or("", |device| device.id.as_str());
+    Ok(state.peers.payload_state(key, filter.as_ref())?)
+}
+
 /// Streams the frontier until the reader is gone or the daemon stops.
 fn watch_frontier(
     state: CallState,
     mut stopping: watch::Receiver<bool>,
 ) -> Messages<v1::WatchFrontierResponse> {
     let (sender, receiver) = mpsc::channel(BUFFERED_MESSAGES);
-    let mut frontiers = state.peers.watch_frontier();
+    let (mut frontiers, mut policies) =
+        (state.peers.watch_frontier(), state.devices.registry().subscribe());
     let watching = async move {
         loop {
+            policies.mark_unchanged();
             let frontier = frontier_to_wire(&frontiers.borrow_and_update());
-            let message =
-                v1::WatchFrontierResponse { frontier: Some(frontier), header: Some(state.header()) };
+            let payload_state = match state.run_blocking(payload_state).await {
+                Ok(payload_state) => payload_state,
+                Err(status) => {
+                    drop(sender.send(Err(status)).await);
+                    return;
+                }
+            };
+            let (frontier, header) = (Some(frontier), Some(state.header()));
+            let message = v1::WatchFrontierResponse { frontier, header, payload_state };
             if sender.send(Ok(message)).await.is_err() {
                 return;
             }
@@ -185,6 +237,7 @@ fn watch_frontier(
             }
             let changed = tokio::select! {
                 changed = frontiers.changed() => changed.is_ok(),
+                changed = policies.changed() => changed.is_ok(),
                 _ = stopping.wait_for(|stopping| *stopping) => false,
                 () = sender.closed() => return,
             };
@@ -198,15 +251,22 @@ fn watch_frontier(
     Box::pin(ReceiverStream::new(receiver))
 }
 
-/// Streams the changes that a store with the frontier `theirs` lacks.
-fn download(state: CallState, theirs: Frontier) -> Messages<v1::DownloadChangesResponse> {
+/// Streams the changes that `read` visits, with the payloads that it gives to the caller.
+fn stream_changes<T: Send + 'static>(
+    state: CallState,
+    read: impl FnOnce(&Sync, Option<&dyn RecordFilter>, Visit<'_>) -> Result<(), SyncError> + Send + 'static,
+    message: fn(Vec<Vec<u8>>, v1::StoreHeader) -> T,
+) -> Messages<T> {
     let (sender, receiver) = mpsc::channel(BUFFERED_MESSAGES);
     let span = tracing::Span::current();
     tokio::task::spawn_blocking(move || {
         let _entered = span.enter();
         let header = state.header();
-        let outcome = send_batches(state.peers.sync(), &theirs, STALL_TIMEOUT, |changes| {
-            let message = v1::DownloadChangesResponse { changes, header: Some(header.clone()) };
+        let filter = state.peers.filter_of_device(state.device());
+        let filter = SelectionFilter::of(filter.as_ref());
+        let read = |visit: Visit<'_>| read(state.peers.sync(), filter, visit);
+        let outcome = send_batches(read, STALL_TIMEOUT, |changes| {
+            let message = message(changes, header.clone());
             let paused = check_not_paused(&state).is_err();
             let sender = sender.clone();
             async move { !paused && sender.send(Ok(message)).await.is_ok() }
@@ -219,6 +279,23 @@ fn download(state: CallState, theirs: Frontier) -> Messages<v1::DownloadChangesR
         }
     });
     Box::pin(ReceiverStream::new(receiver))
+}
+
+fn ranges_from_wire(wire: Vec<v1::ChangeRange>) -> Result<Vec<PayloadRange>, CallError> {
+    if wire.is_empty() || wire.len() > MAX_RANGES {
+        return Err(CallError::invalid_field("ranges", format!("must be 1 to {MAX_RANGES}")));
+    }
+    Ok(wire.into_iter().map(range_from_wire).collect::<Result<_, _>>()?)
+}
+
+fn list_missing_payloads(
+    state: &CallState,
+    mut request: v1::ListMissingPayloadsRequest,
+) -> Result<v1::ListMissingPayloadsResponse, CallError> {
+    let page = page_request!(state, "ListMissingPayloads", request)?;
+    let missing = state.peers.sync().missing_payloads()?;
+    let (ranges, next_page_token) = state.fill_from(&page, &missing, |range| Ok(range_to_wire(&range)))?;
+    Ok(v1::ListMissingPayloadsResponse { ranges, next_page_token, header: Some(state.header()) })
 }
 
 /// Stores changes as they come, and lets them take effect at the end.

@@ -13,7 +13,7 @@ use satchel_sync::{
     change_file::{ChangeFileError, ChangeFileHeader, ChangeFileVisitor},
 };
 
-use super::{Direction, FileError, Peers, PeersError, lock, status::Contact};
+use super::{SelectionFilter, Direction, FileError, Peers, PeersError, lock, status::Contact};
 use crate::peers::PeerView;
 
 /// Changes and bytes that are stored at once.
@@ -100,7 +100,8 @@ impl Peers {
             wanted: contact.wanted,
             created_at: self.0.clock.now_micros(),
         };
-        Ok(self.0.sync.write_change_file(&new, sink)?)
+        let filter = self.filter_of(peer);
+        Ok(self.0.sync.write_change_file(&new, SelectionFilter::of(filter.as_ref()), sink)?)
     }
 
     /// Takes the changes of a file that a peer has written for this store. `open` opens the file; it is read twice, and nothing is stored

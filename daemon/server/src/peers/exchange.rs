@@ -2,6 +2,7 @@
 
 mod files;
 mod forks;
+mod payloads;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,16 +13,18 @@ use std::{
     time::Duration,
 };
 
+use satchel_core::sync::{RecordFilter, Sync, SyncError};
 use satchel_devices::Credentials;
 use satchel_pam::hash::Sha256Digest;
 use satchel_proto::v1::{self, sync_service_client::SyncServiceClient};
-use satchel_sync::{Frontier, OriginId, limits::VERSION};
+use satchel_sync::{Frontier, OriginId, SignedChange, limits::VERSION};
 use tokio::sync::{Notify, mpsc};
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::{Response, Status, transport::Channel};
+use tonic::{Response, Status, Streaming, transport::Channel};
 
+use self::payloads::PayloadsDue;
 use super::{
-    Peers, PeersError, lock,
+    Peers, PeersError, SelectionFilter, lock,
     status::{Contact, PeerState, PeerView, differing},
 };
 use crate::{
@@ -39,6 +42,8 @@ use crate::{
 const STALL_TIMEOUT: Duration = Duration::from_mins(5);
 /// How long the peer may take for a call that has one answer: with the first one, it writes all that it has as a series.
 const CALL_TIMEOUT: Duration = Duration::from_hours(1);
+/// Longest text with which a peer says which payloads it has.
+const MAX_PAYLOAD_STATE_BYTES: usize = 256;
 /// Messages that wait to be sent.
 const BUFFERED_MESSAGES: usize = 1;
 
@@ -165,7 +170,7 @@ pub(super) async fn exchange(
     let _alone = peer.exchanging.lock().await;
     lock(&peer.contact).state = PeerState::Syncing;
     let (client, mended) = (client(channel), BTreeSet::new());
-    let mut exchange = Exchange { peers, peer, client, problem: None, moved: 0, mended };
+    let mut exchange = Exchange { peers, peer, client, problem: None, moved: 0, mended, payloads: None };
     let outcome = exchange.run().await;
     let saved = peers.clone();
     blocking(move || {
@@ -193,6 +198,8 @@ struct Exchange<'a> {
     moved: u64,
     /// The series with two branches that were united, or could not be.
     mended: BTreeSet<OriginId>,
+    /// Which payloads are still to be exchanged; `None` before the peer was asked.
+    payloads: Option<PayloadsDue>,
 }
 
 impl Exchange<'_> {
@@ -201,7 +208,8 @@ impl Exchange<'_> {
         loop {
             let ours = self.prepare().await?;
             // Also tells the peer which changes this store has now.
-            let (theirs, origin) = self.frontier_of_peer(&ours).await?;
+            let Answer { frontier: theirs, origin, missing_payloads } = self.frontier_of_peer(&ours).await?;
+            self.find_due_payloads(missing_payloads).await?;
             let (own, now) = (self.own_origin().await?, self.peers.0.clock.now_micros());
             lock(&self.peer.contact).reached(now, Some(theirs.clone()));
             if own == origin && ours == theirs && !self.peers.0.renewed.swap(true, Ordering::Relaxed) {
@@ -225,6 +233,9 @@ impl Exchange<'_> {
                     continue;
                 }
                 self.check_end((&ours, &theirs), (own, own == origin))?;
+                if self.exchange_payloads(missing_payloads).await? {
+                    continue;
+                }
                 return self.exchange_files().await;
             }
         }
@@ -273,7 +284,7 @@ impl Exchange<'_> {
     }
 
     /// Tells the peer which changes this store has, and asks which it has.
-    async fn frontier_of_peer(&mut self, ours: &Frontier) -> Result<(Frontier, OriginId), PeersError> {
+    async fn frontier_of_peer(&mut self, ours: &Frontier) -> Result<Answer, PeersError> {
         let peers = self.peers.clone();
         let caller_file_recipient = blocking(move || peers.file_recipient()).await?;
         let request = v1::GetFrontierRequest {
@@ -288,6 +299,8 @@ impl Exchange<'_> {
             header: _,
             instance_id,
             file_recipient,
+            payload_state,
+            missing_payloads,
         } = answered(self.client.get_frontier(request)).await?;
         if instance_id == self.peers.instance_id() {
             return Err(PeersError::Itself);
@@ -299,8 +312,15 @@ impl Exchange<'_> {
         let identity = identity_from_wire(&origin, file_recipient)
             .map_err(|error| PeersError::Malformed(format!("an identity that cannot be read: {error}")))?;
         let origin = identity.origin.ok_or_else(|| malformed("no id of its series"))?;
-        self.peer.update(|contact| contact.identified(identity));
-        Ok((theirs(frontier)?, origin))
+        if payload_state.len() > MAX_PAYLOAD_STATE_BYTES {
+            return Err(malformed("a state of its payloads that is too long"));
+        }
+        self.peer.update(|contact| {
+            contact.identified(identity);
+            contact.payload_state = payload_state;
+        });
+        let missing_payloads = u64::try_from(missing_payloads).unwrap_or_default();
+        Ok(Answer { frontier: theirs(frontier)?, origin, missing_payloads })
     }
 
     /// Fetches what this store lacks, and lets it take effect.
@@ -308,23 +328,27 @@ impl Exchange<'_> {
         let request = v1::DownloadChangesRequest { frontier: Some(frontier_to_wire(ours)) };
         let mut stream = self.client.download_changes(request).await?.into_inner();
         let outcome = loop {
-            let message = tokio::time::timeout(STALL_TIMEOUT, stream.message()).await;
-            let seconds = STALL_TIMEOUT.as_secs();
-            let message = match message {
-                Err(_) => break Err(PeersError::Stalled { seconds }),
-                Ok(Err(status)) => break Err(status.into()),
-                Ok(Ok(None)) => break Ok(()),
-                Ok(Ok(Some(message))) => message,
-            };
-            if let Err(error) = self.receive(message.changes).await {
-                break Err(error);
+            match next_message(&mut stream).await {
+                Ok(None) => break Ok(()),
+                Ok(Some(message)) => {
+                    if let Err(error) = self.receive(message.changes).await {
+                        break Err(error);
+                    }
+                }
+                Err(error) => break Err(error),
             }
         };
         // What has come is applied in any case.
+        self.apply().await?;
+        outcome
+    }
+
+    /// Lets what was received take effect.
+    async fn apply(&mut self) -> Result<(), PeersError> {
         let peers = self.peers.clone();
         let blocked = blocking(move || peers.apply()).await?;
         self.problem = self.problem.take().or(blocked);
-        outcome
+        Ok(())
     }
 
     async fn receive(&mut self, changes: Vec<Vec<u8>>) -> Result<(), PeersError> {
@@ -346,11 +370,22 @@ impl Exchange<'_> {
 
     /// Sends what the peer lacks.
     async fn upload(&mut self, theirs: Frontier) -> Result<(), PeersError> {
+        self.send(move |sync, filter, visit| sync.changes_after(&theirs, filter, visit)).await
+    }
+
+    /// Sends the changes that `read` visits, with the payloads that it gives to the peer.
+    async fn send(
+        &mut self,
+        read: impl FnOnce(&Sync, Option<&dyn RecordFilter>, Visit<'_>) -> Result<(), SyncError> + Send + 'static,
+    ) -> Result<(), PeersError> {
         let (sender, receiver) = mpsc::channel(BUFFERED_MESSAGES);
         self.check_wanted()?;
-        let (sync, peer) = (self.peers.0.sync.clone(), Arc::clone(self.peer));
+        let (peers, peer) = (self.peers.clone(), Arc::clone(self.peer));
         let reading = tokio::task::spawn_blocking(move || {
-            send_batches(&sync, &theirs, STALL_TIMEOUT, |changes| {
+            let filter = peers.filter_of_outgoing(&peer.name());
+            let filter = SelectionFilter::of(filter.as_ref());
+            let read = |visit: Visit<'_>| read(&peers.0.sync, filter, visit);
+            send_batches(read, STALL_TIMEOUT, |changes| {
                 let (sender, removed) = (sender.clone(), peer.is_removed());
                 async move { !removed && sender.send(v1::UploadChangesRequest { changes }).await.is_ok() }
             })
@@ -370,6 +405,23 @@ impl Exchange<'_> {
         self.problem = self.problem.take().or(refused);
         Ok(())
     }
+}
+
+/// What a peer says of itself.
+struct Answer {
+    frontier: Frontier,
+    origin: OriginId,
+    /// Changes of which it lacks the payloads.
+    missing_payloads: u64,
+}
+
+type Visit<'a> = &'a mut dyn FnMut(SignedChange) -> bool;
+
+/// Waits for the next message of a stream; `None` at its end.
+async fn next_message<T>(stream: &mut Streaming<T>) -> Result<Option<T>, PeersError> {
+    let seconds = STALL_TIMEOUT.as_secs();
+    let message = tokio::time::timeout(STALL_TIMEOUT, stream.message()).await;
+    Ok(message.map_err(|_| PeersError::Stalled { seconds })??)
 }
 
 /// Waits for the answer of a call.

@@ -143,7 +143,9 @@ async fn stay_in_step(
                 message = remote.message() => {
                     let message = message?.ok_or(PeersError::Malformed("the end of a watch".to_owned()))?;
                     // Often it tells of what has just been sent.
-                    if peer.theirs() != Some(theirs(message.frontier)?) {
+                    if peer.theirs() != Some(theirs(message.frontier)?)
+                        || peer.contact().payload_state != message.payload_state
+                    {
                         break;
                     }
                 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use satchel_devices::Selection;
 use satchel_pam::hash::Sha256Digest;
 use satchel_sync::{Frontier, OriginId, change_file::ChangeFileHeader};
 
@@ -56,6 +57,8 @@ pub struct PeerView {
     pub sent: u64,
     /// Whether the files of attachments come from it only when they are wanted.
     pub on_demand: bool,
+    /// What it gets of this store. If it is empty: everything.
+    pub selection: Selection,
 }
 
 impl PeerView {
@@ -93,6 +96,18 @@ pub(super) struct Contact {
     pub(super) last_error: Option<String>,
     pub(super) received: u64,
     pub(super) sent: u64,
+    /// What the peer said last about the payloads that it has for this store.
+    pub(super) payload_state: String,
+    /// When payloads were exchanged last.
+    pub(super) payloads: PayloadsExchanged,
+}
+
+/// When payloads that were withheld were exchanged last with a peer: the state of the store that has them, and how many the other one lacked
+/// then. Only if one of the two is another one now is there something to exchange.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct PayloadsExchanged {
+    pub(super) fetched: (String, u64),
+    pub(super) sent: (String, u64),
 }
 
 impl Contact {
@@ -147,6 +162,7 @@ impl Contact {
             received,
             sent,
             on_demand: false,
+            selection: Selection::default(),
         }
     }
 }

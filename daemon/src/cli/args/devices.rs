@@ -118,18 +118,8 @@ pub struct PolicyArgs {
     /// What the device is for [default: owner]
     #[arg(long, value_name = "ROLE")]
     pub role: Option<DeviceRoleArg>,
-    /// It sees only records from this platform, such as chatgpt; may be repeated
-    #[arg(long = "platform", value_name = "NAME", value_delimiter = ',')]
-    pub platforms: Vec<String>,
-    /// It sees only records with this tag; if repeated, with one of them
-    #[arg(long = "tag", value_name = "TAG", value_delimiter = ',')]
-    pub tags: Vec<String>,
-    /// It sees only memories of this type; may be repeated
-    #[arg(long = "type", value_name = "TYPE", value_delimiter = ',')]
-    pub types: Vec<MemoryTypeArg>,
-    /// It sees no records with this tag; may be repeated
-    #[arg(long = "deny-tag", value_name = "TAG", value_delimiter = ',')]
-    pub denied_tags: Vec<String>,
+    #[command(flatten)]
+    pub selection: SelectionArgs,
     /// It has only this permission [default: those of its role]; may be repeated
     #[arg(long = "scope", value_name = "SCOPE", value_delimiter = ',')]
     pub scopes: Vec<ScopeArg>,
@@ -141,14 +131,49 @@ pub struct PolicyArgs {
 impl PolicyArgs {
     /// Returns whether no option is given.
     pub fn is_empty(&self) -> bool {
-        let Self { role, platforms, tags, types, denied_tags, scopes, trusted_writes } = self;
-        role.is_none()
-            && platforms.is_empty()
+        let Self { role, selection, scopes, trusted_writes } = self;
+        role.is_none() && selection.is_empty() && scopes.is_empty() && !trusted_writes
+    }
+}
+
+/// The part of the store that a device sees, or a peer gets.
+#[derive(Clone, Debug, Default, Args)]
+pub struct SelectionArgs {
+    /// Only records from this platform, such as chatgpt; may be repeated
+    #[arg(long = "platform", value_name = "NAME", value_delimiter = ',')]
+    pub platforms: Vec<String>,
+    /// Only records with this tag; if repeated, with one of them
+    #[arg(long = "tag", value_name = "TAG", value_delimiter = ',')]
+    pub tags: Vec<String>,
+    /// Only memories of this type, and all conversations; may be repeated
+    #[arg(long = "type", value_name = "TYPE", value_delimiter = ',')]
+    pub types: Vec<MemoryTypeArg>,
+    /// No records with this tag; may be repeated
+    #[arg(long = "deny-tag", value_name = "TAG", value_delimiter = ',')]
+    pub denied_tags: Vec<String>,
+    /// Only records created at or after this time: 2026-03-01, 2026-03, yesterday, 2026-03-01T14:00:00Z
+    #[arg(long, value_name = "TIME")]
+    pub created_since: Option<String>,
+    /// Only records created up to this time; a day, month or year is included as a whole
+    #[arg(long, value_name = "TIME")]
+    pub created_until: Option<String>,
+    /// No memories that exports must not contain
+    #[arg(long)]
+    pub exportable_only: bool,
+}
+
+impl SelectionArgs {
+    /// Returns whether no option is given.
+    pub fn is_empty(&self) -> bool {
+        let Self { platforms, tags, types, denied_tags, created_since, created_until, exportable_only } =
+            self;
+        platforms.is_empty()
             && tags.is_empty()
             && types.is_empty()
             && denied_tags.is_empty()
-            && scopes.is_empty()
-            && !trusted_writes
+            && created_since.is_none()
+            && created_until.is_none()
+            && !exportable_only
     }
 }
 
@@ -159,6 +184,9 @@ pub enum ClearableRestriction {
     Tag,
     Type,
     DenyTag,
+    /// When records were created.
+    Created,
+    ExportableOnly,
     /// The device gets the permissions of its role.
     Scope,
     /// What an agent writes must be approved again.
@@ -174,7 +202,7 @@ wire_args! {
         Reader,
         /// A program: sees memories that are public or shared with it, and may add memories and record conversations
         Agent,
-        /// Another daemon of yours, which keeps its store in step with this one (`satchel peers add` there)
+        /// Another daemon, which keeps its store in step with this one, or with the part that it gets (`satchel peers add` there)
         Peer,
     }
     /// The permissions, as typed.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::examples::peers as examples;
+use super::{SelectionArgs, examples::peers as examples};
 
 /// `peers …`.
 #[derive(Clone, Debug, Subcommand)]
@@ -45,6 +45,20 @@ pub enum Peers {
         #[arg(value_enum, value_name = "WHICH")]
         which: PeerAttachments,
     },
+    /// Give a peer only a part of this store from now on, or everything again
+    ///
+    /// The options replace all that was set before. What the peer has it keeps. It still gets all changes, but of those that are about other
+    /// records only that there was one, without its contents. Set it on every machine that exchanges changes with the peer.
+    #[command(after_help = examples::RESTRICT)]
+    Restrict {
+        #[command(flatten)]
+        peer: PeerArg,
+        #[command(flatten)]
+        selection: SelectionArgs,
+        /// Give it everything
+        #[arg(long)]
+        everything: bool,
+    },
     /// End the exchange with a peer for good; what it has, it keeps
     #[command(after_help = examples::REMOVE)]
     Remove(PeerArg),
@@ -84,6 +98,8 @@ pub struct AddPeerArgs {
     /// Which attachments come from the peer
     #[arg(long, value_enum, value_name = "WHICH", default_value_t = PeerAttachments::All)]
     pub attachments: PeerAttachments,
+    #[command(flatten, next_help_heading = "What the peer gets of this store")]
+    pub selection: SelectionArgs,
 }
 
 /// `sync`.

@@ -44,7 +44,7 @@ pub(crate) async fn run(
     let end = context.calendar.ahead("--for", &args.valid_for)?;
     let micros = context.calendar.micros_until(&end);
     let request = CreatePairingRequest {
-        policy: Some(policy::new(&args.policy)),
+        policy: Some(policy::new(&args.policy, &context.calendar)?),
         name: args.name.clone(),
         valid_for: Some(span_to_wire(micros)),
     };

@@ -1,6 +1,6 @@
 //! Shows devices and their calls.
 
-use satchel_proto::v1::{AuditEvent, Device, DevicePolicy, DeviceRole, DeviceSelection};
+use satchel_proto::v1::{AuditEvent, Device, DevicePolicy, DeviceRole, DeviceSelection, TimeRange};
 use tonic::Code;
 
 use crate::cli::{
@@ -58,7 +58,7 @@ pub(super) fn properties(device: &Device, calendar: &Calendar) -> Properties {
     let (state, paint) = state(device, calendar);
     properties.add_painted("state", state, paint);
     properties.add("kind", &labels::device_kind(device.kind));
-    add_policy(&mut properties, device.policy.as_ref().unwrap_or(&DevicePolicy::default()));
+    add_policy(&mut properties, device.policy.as_ref().unwrap_or(&DevicePolicy::default()), calendar);
     let by = format!("{} by {}", calendar.minute(device.paired_at.as_ref()), device.paired_by);
     properties.add("paired", &by);
     properties.add("expires", &calendar.minute(device.expire_time.as_ref()));
@@ -70,13 +70,8 @@ pub(super) fn properties(device: &Device, calendar: &Calendar) -> Properties {
     properties
 }
 
-fn add_policy(properties: &mut Properties, policy: &DevicePolicy) {
+fn add_policy(properties: &mut Properties, policy: &DevicePolicy, calendar: &Calendar) {
     let DevicePolicy { role, scopes, entity, selection, trusted_writes } = policy;
-    let empty = DeviceSelection::default();
-    let DeviceSelection { platforms, tags, types, denied_tags } = selection.as_ref().unwrap_or(&empty);
-    let labels = |values: &[i32], label: fn(i32) -> String| {
-        values.iter().map(|value| label(*value)).collect::<Vec<_>>().join(", ")
-    };
     properties.add("role", &labels::device_role(*role));
     properties.add("may", &labels(scopes, labels::scope));
     if *role == i32::from(DeviceRole::Agent) {
@@ -84,10 +79,32 @@ fn add_policy(properties: &mut Properties, policy: &DevicePolicy) {
         properties
             .add("memories", if *trusted_writes { "stored at once" } else { "wait for `memories review`" });
     }
+    add_selection(properties, selection.as_ref(), calendar);
+}
+
+fn labels(values: &[i32], label: fn(i32) -> String) -> String {
+    values.iter().map(|value| label(*value)).collect::<Vec<_>>().join(", ")
+}
+
+/// Adds what a device sees, or a peer gets. What is not restricted is left out.
+pub(in crate::cli) fn add_selection(
+    properties: &mut Properties,
+    selection: Option<&DeviceSelection>,
+    calendar: &Calendar,
+) {
+    let Some(selection) = selection else { return };
+    let DeviceSelection { platforms, tags, types, denied_tags, created, exportable_only } = selection;
     properties.add("platforms", &platforms.join(", "));
     properties.add("tags", &tags.join(", "));
     properties.add("types", &labels(types, labels::memory_type));
     properties.add("denied tags", &denied_tags.join(", "));
+    if let Some(TimeRange { start, end }) = created {
+        properties.add("created since", &calendar.minute(start.as_ref()));
+        properties.add("created before", &calendar.minute(end.as_ref()));
+    }
+    if *exportable_only {
+        properties.add("access", "only what exports may contain");
+    }
 }
 
 /// Returns the table of `devices log`.

@@ -44,10 +44,8 @@ pub(crate) struct Policy<'a> {
     pub scopes: Vec<String>,
     /// The name of the device in grants of memories.
     pub entity: &'a str,
-    pub platforms: &'a [String],
-    pub tags: &'a [String],
-    pub types: Vec<String>,
-    pub denied_tags: &'a [String],
+    #[serde(flatten)]
+    pub selection: Selection<'a>,
     /// Whether the memories that an agent writes are stored at once.
     pub trusted_writes: bool,
 }
@@ -55,17 +53,44 @@ pub(crate) struct Policy<'a> {
 impl<'a> Policy<'a> {
     fn new(policy: &'a v1::DevicePolicy) -> Self {
         let v1::DevicePolicy { role, scopes, entity, selection, trusted_writes } = policy;
-        let texts = |field: fn(&v1::DeviceSelection) -> &[String]| selection.as_ref().map_or(&[][..], field);
-        let types = selection.as_ref().map_or(&[][..], |selection| &selection.types);
         Self {
             role: labels::device_role(*role),
             scopes: scopes.iter().map(|scope| labels::scope(*scope)).collect(),
             entity,
+            selection: Selection::new(selection.as_ref()),
+            trusted_writes: *trusted_writes,
+        }
+    }
+}
+
+/// The part of the store that a device sees, or a peer gets. What is empty does not restrict.
+#[derive(Debug, Serialize)]
+pub(crate) struct Selection<'a> {
+    pub platforms: &'a [String],
+    pub tags: &'a [String],
+    pub types: Vec<String>,
+    pub denied_tags: &'a [String],
+    /// The first moment of the time in which they were created; null: no bound.
+    pub created_since: Option<String>,
+    /// The first moment after it; null: no bound.
+    pub created_before: Option<String>,
+    /// Whether memories that exports must not contain are left out.
+    pub exportable_only: bool,
+}
+
+impl<'a> Selection<'a> {
+    pub(crate) fn new(selection: Option<&'a v1::DeviceSelection>) -> Self {
+        let texts = |field: fn(&v1::DeviceSelection) -> &[String]| selection.map_or(&[][..], field);
+        let types = selection.map_or(&[][..], |selection| &selection.types);
+        let created = selection.and_then(|selection| selection.created.as_ref());
+        Self {
             platforms: texts(|selection| &selection.platforms),
             tags: texts(|selection| &selection.tags),
             types: types.iter().map(|kind| labels::memory_type(*kind)).collect(),
             denied_tags: texts(|selection| &selection.denied_tags),
-            trusted_writes: *trusted_writes,
+            created_since: timestamp(created.and_then(|range| range.start.as_ref())),
+            created_before: timestamp(created.and_then(|range| range.end.as_ref())),
+            exportable_only: selection.is_some_and(|selection| selection.exportable_only),
         }
     }
 }

@@ -6,7 +6,7 @@ use satchel_proto::v1;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{non_empty, timestamp};
+use super::{device::Selection, non_empty, timestamp};
 use crate::cli::labels;
 
 /// `peers list`, and `sync`.
@@ -15,7 +15,7 @@ pub(crate) struct Peers<'a> {
     pub peers: Vec<Peer<'a>>,
 }
 
-/// `peers add`, `show`, `pause`, `resume`, `set-address` and `set-attachments`.
+/// `peers add`, `show`, `pause`, `resume`, `set-address`, `set-attachments` and `restrict`.
 #[derive(Debug, Serialize)]
 pub(crate) struct PeerDocument<'a> {
     pub peer: Peer<'a>,
@@ -51,6 +51,8 @@ document! {
         origin: Option<&'a str> = non_empty(&peer.origin),
         /// `all` or `on_demand`: which attachments come from it.
         attachments: String = labels::peer_attachments(peer.attachments),
+        /// What it gets of this store.
+        selection: Selection<'a> = Selection::new(peer.selection.as_ref()),
     }
 }
 
@@ -66,6 +68,8 @@ pub(crate) struct SyncStatus<'a> {
     pub conflicts: i64,
     /// Erasures that wait for the store to be closed.
     pub pending_erasures: i64,
+    /// Changes whose contents peers have withheld from this store, or erased before they came.
+    pub withheld_changes: i64,
 }
 
 /// A peer in `sync status`.
@@ -88,7 +92,14 @@ impl<'a> SyncStatus<'a> {
         peers: &'a [v1::Peer],
         conflicts_of_peers: &'a [v1::Conflict],
     ) -> Self {
-        let v1::GetSyncStatusResponse { origin, digest, conflicts, pending_erasures, header: _ } = status;
+        let v1::GetSyncStatusResponse {
+            origin,
+            digest,
+            conflicts,
+            pending_erasures,
+            missing_payloads,
+            header: _,
+        } = status;
         let peer = |peer: &'a v1::Peer| {
             let Peer { name, state, in_step, behind, ahead, last_contact, last_error, .. } = Peer::new(peer);
             PeerStatus {
@@ -108,6 +119,7 @@ impl<'a> SyncStatus<'a> {
             origin: non_empty(origin),
             conflicts: *conflicts,
             pending_erasures: *pending_erasures,
+            withheld_changes: *missing_payloads,
         }
     }
 }

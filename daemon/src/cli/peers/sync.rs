@@ -114,6 +114,9 @@ async fn status(context: &mut Context, client: &DaemonClient) -> Result<Exit, Cl
     if status.pending_erasures > 0 {
         properties.add("pending erasures", &status.pending_erasures.to_string());
     }
+    if status.missing_payloads > 0 {
+        properties.add("withheld", &format!("{} changes", status.missing_payloads));
+    }
     context.out.print(&properties.render(context.out.style))?;
     if status.conflicts > 0 {
         context.out.note("`satchel conflicts` lists the conflicts; an edit of the field settles each");

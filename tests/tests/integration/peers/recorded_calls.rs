@@ -84,7 +84,7 @@ fn series_of_recorder() -> Result<Vec<SignedChange>> {
     let call = EditContext { actor: "owner".to_owned(), ..EditContext::default() };
     core.imports.edits().add_memory(&call, &draft)?;
     let mut changes = Vec::new();
-    sync.changes_after(&Frontier::new(), |change| {
+    sync.changes_after(&Frontier::new(), None, |change| {
         changes.push(change);
         true
     })?;

@@ -91,7 +91,7 @@ pub(super) fn conversations(peer: &Peer) -> Result<Vec<String>> {
 /// Returns whether a store would send a text to others.
 pub(super) fn sends(peer: &Peer, text: &str) -> Result<bool> {
     let mut found = false;
-    peer.sync.changes_after(&Frontier::new(), |change| {
+    peer.sync.changes_after(&Frontier::new(), None, |change| {
         let payload = String::from_utf8_lossy(change.payload().unwrap_or_default()).into_owned();
         found |= payload.contains(text);
         true

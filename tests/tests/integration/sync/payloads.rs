@@ -127,7 +127,7 @@ fn an_erasure_removes_the_parts_from_the_disk() -> Result<()> {
         store.close()?;
         let peer = Peer::open(&data_dir, 1)?;
         let mut parts = 0;
-        peer.sync.changes_after(&Frontier::new(), |change| {
+        peer.sync.changes_after(&Frontier::new(), None, |change| {
             let part = change.change().kind == Kind(7);
             parts += u32::from(part);
             !part || change.payload().is_none()

@@ -104,7 +104,7 @@ impl Peer {
     pub(super) fn changes_after(&self, theirs: &Frontier) -> Result<Vec<SignedChange>> {
         self.sync.record_history()?;
         let mut changes = Vec::new();
-        self.sync.changes_after(theirs, |change| {
+        self.sync.changes_after(theirs, None, |change| {
             changes.push(change);
             true
         })?;

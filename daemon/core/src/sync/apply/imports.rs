@@ -186,7 +186,7 @@ impl Applier<'_> {
 
     fn payload(&self, of: Option<(OriginId, Counter)>) -> Result<Option<Payload>, SyncError> {
         let Some((origin, counter)) = of else { return Ok(None) };
-        let change = crate::sync::outgoing::change(self.store, origin, counter)?;
+        let change = crate::sync::outgoing::change_at(self.store, origin, counter)?;
         match large::content(self.store, &change)? {
             Content::Present(kind, content) => Payload::decode(kind, &content).map_err(|_| UNREADABLE),
             Content::Absent | Content::Invalid(_) => Ok(None),

@@ -43,6 +43,7 @@ pub(super) fn drop_branch(store: &Store, branch: &ContinuedBranch) -> Result<Vec
     for marked in [Marked::Late, Marked::UnknownKind, Marked::Joined] {
         changes.extend(moved_marks(store, branch, marked)?);
     }
+    changes.extend(removed_marks(store, branch)?);
     changes.extend(moved_steps(store, branch)?);
     changes.extend(moved_undos(store, branch)?);
     changes.extend(moved_lacking(store, branch)?);
@@ -132,6 +133,18 @@ fn moved_marks(store: &Store, branch: &ContinuedBranch, marked: Marked) -> Resul
         }
     }
     Ok([from.take_changes(), to.take_changes()].concat())
+}
+
+/// Returns the changes that forget which changes of the branch came without their payloads. Those that repeat them have marks of their own.
+fn removed_marks(store: &Store, branch: &ContinuedBranch) -> Result<Vec<Change>, SyncError> {
+    let origin = branch.continuation.origin();
+    let mut withheld = CounterSet::load(store, Marked::Withheld, origin)?;
+    for counter in withheld.counters(store)? {
+        if branch.moved((origin, counter)).is_some() {
+            withheld.remove(store, counter)?;
+        }
+    }
+    Ok(withheld.take_changes())
 }
 
 /// Returns the changes that replace the dots of the branch wherever edits have or have seen them.

@@ -93,7 +93,7 @@ fn is_available(
     purged: &PurgedData,
     (origin, counter): (satchel_sync::OriginId, satchel_sync::Counter),
 ) -> Result<bool, SyncError> {
-    let change = outgoing::change(store, origin, counter)?;
+    let change = outgoing::change_at(store, origin, counter)?;
     if change.payload().and_then(unsalted).is_none() {
         return Ok(false);
     }

@@ -2,14 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use satchel_devices::{AuditEntry, Device, DeviceKind, Policy, Role, Scope, Selection, WindowState};
+use satchel_devices::{
+    AuditEntry, Device, DeviceKind, Period, Policy, Role, Scope, Selection, WindowState,
+};
 use satchel_pam::memory::MemoryType;
 use satchel_proto::v1;
+use satchel_store::TimeRange;
 
 use super::{
     WireError,
     memory::{memory_type_from_wire, memory_type_to_wire},
-    scalar::{check_count, enum_pair, time_to_wire, value_from_wire, values_from_wire},
+    scalar::{check_count, enum_pair, range_from_wire, time_to_wire, value_from_wire, values_from_wire},
 };
 
 enum_pair!(role_to_wire, role_from_wire, Role, v1::DeviceRole, [
@@ -57,20 +60,30 @@ pub fn device_to_wire(device: &Device) -> v1::Device {
 
 fn policy_to_wire(policy: &Policy) -> v1::DevicePolicy {
     let Policy { role, scopes, entity, selection, trusted_writes } = policy;
-    let Selection { platforms, tags, types, denied_tags } = selection;
-    let texts = |set: &BTreeSet<String>| set.iter().cloned().collect();
-    let types = types.iter().filter_map(|word| word.parse().ok()).map(memory_type_to_wire);
     v1::DevicePolicy {
         role: role_to_wire(*role),
         scopes: scopes.iter().map(|scope| scope_to_wire(*scope)).collect(),
         entity: entity.clone(),
-        selection: Some(v1::DeviceSelection {
-            platforms: texts(platforms),
-            tags: texts(tags),
-            types: types.collect(),
-            denied_tags: texts(denied_tags),
-        }),
+        selection: Some(selection_to_wire(selection)),
         trusted_writes: *trusted_writes,
+    }
+}
+
+/// Converts a selection to the wire.
+#[must_use]
+pub fn selection_to_wire(selection: &Selection) -> v1::DeviceSelection {
+    let Selection { platforms, tags, types, denied_tags, created, exportable_only } = selection;
+    let texts = |set: &BTreeSet<String>| set.iter().cloned().collect();
+    let types = types.iter().filter_map(|word| word.parse().ok()).map(memory_type_to_wire);
+    let Period { from, until } = *created;
+    v1::DeviceSelection {
+        platforms: texts(platforms),
+        tags: texts(tags),
+        types: types.collect(),
+        denied_tags: texts(denied_tags),
+        created: (!created.is_unbounded())
+            .then(|| v1::TimeRange { start: from.map(time_to_wire), end: until.map(time_to_wire) }),
+        exportable_only: *exportable_only,
     }
 }
 
@@ -90,24 +103,32 @@ pub fn policy_from_wire(wire: Option<v1::DevicePolicy>, name: &str) -> Result<Po
             .map(|scope| scope_from_wire("policy.scopes", scope))
             .collect::<Result<_, _>>()?;
     }
-    policy.selection = selection_from_wire(selection.unwrap_or_default())?;
+    policy.selection = selection_from_wire("policy.selection", selection.unwrap_or_default())?;
     policy.trusted_writes = trusted_writes;
     Ok(policy)
 }
 
-fn selection_from_wire(wire: v1::DeviceSelection) -> Result<Selection, WireError> {
-    let v1::DeviceSelection { platforms, tags, types, denied_tags } = wire;
-    let texts = |field, values| values_from_wire(field, values).map(BTreeSet::from_iter);
-    check_count("policy.selection.types", types.len())?;
+/// Reads a selection. `field` is the one in which it is.
+///
+/// # Errors
+/// Unknown, too many or too long values.
+pub fn selection_from_wire(field: &str, wire: v1::DeviceSelection) -> Result<Selection, WireError> {
+    let v1::DeviceSelection { platforms, tags, types, denied_tags, created, exportable_only } = wire;
+    let in_field = |error: WireError| error.in_field(field);
+    let texts = |name, values| values_from_wire(name, values).map(BTreeSet::from_iter).map_err(in_field);
+    check_count("types", types.len()).map_err(in_field)?;
     let types: Vec<MemoryType> = types
         .into_iter()
-        .map(|number| memory_type_from_wire("policy.selection.types", number))
+        .map(|number| memory_type_from_wire("types", number).map_err(in_field))
         .collect::<Result<_, _>>()?;
+    let TimeRange { from, until } = range_from_wire("created", created).map_err(in_field)?;
     Ok(Selection {
-        platforms: texts("policy.selection.platforms", platforms)?,
-        tags: texts("policy.selection.tags", tags)?,
+        platforms: texts("platforms", platforms)?,
+        tags: texts("tags", tags)?,
         types: types.into_iter().map(|kind| kind.as_str().to_owned()).collect(),
-        denied_tags: texts("policy.selection.denied_tags", denied_tags)?,
+        denied_tags: texts("denied_tags", denied_tags)?,
+        created: Period { from, until },
+        exportable_only,
     })
 }
 

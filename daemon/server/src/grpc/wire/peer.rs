@@ -9,7 +9,7 @@ use satchel_merge::{
 use satchel_proto::{integers::signed, v1};
 use uuid::Uuid;
 
-use super::scalar::time_to_wire;
+use super::{device::selection_to_wire, scalar::time_to_wire};
 use crate::peers::{Direction, PeerState, PeerView};
 
 /// Converts a peer to the wire.
@@ -29,6 +29,7 @@ pub fn peer_to_wire(peer: PeerView) -> v1::Peer {
     let attachments = if peer.on_demand { v1::PeerAttachments::OnDemand } else { v1::PeerAttachments::All };
     v1::Peer {
         attachments: attachments.into(),
+        selection: Some(selection_to_wire(&peer.selection)),
         name: peer.name,
         direction: direction.into(),
         state: state.into(),

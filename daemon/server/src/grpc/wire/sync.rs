@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use satchel_core::sync::{Refused, is_file_recipient};
+use satchel_core::sync::{PayloadRange, Refused, is_file_recipient};
 use satchel_proto::{integers::signed, v1};
 use satchel_sync::{
     ChangeError, ChangeHash, Counter, Frontier, Head, OriginId, SignedChange,
@@ -76,6 +76,34 @@ pub(crate) fn identity_from_wire(origin: &str, recipient: String) -> Result<Peer
     Ok(PeerIdentity { origin, recipient: (!recipient.is_empty()).then_some(recipient) })
 }
 
+/// Converts a run of changes to the wire.
+#[must_use]
+pub fn range_to_wire(range: &PayloadRange) -> v1::ChangeRange {
+    let PayloadRange { origin, first, last } = range;
+    v1::ChangeRange {
+        origin: origin.to_string(),
+        first: signed(first.get()),
+        last: signed(last.get()),
+    }
+}
+
+/// Reads a run of changes.
+///
+/// # Errors
+/// The origin is no UUID, or the counters are not those of a run.
+pub fn range_from_wire(wire: v1::ChangeRange) -> Result<PayloadRange, WireError> {
+    let v1::ChangeRange { origin, first, last } = wire;
+    let invalid = |problem: &str| WireError::new("ranges", problem);
+    let origin = Uuid::parse_str(&origin).map_err(|_| invalid("have an origin that is no UUID"))?;
+    let counter = |counter: i64| u64::try_from(counter).ok().and_then(Counter::new);
+    match (counter(first), counter(last)) {
+        (Some(first), Some(last)) if first <= last => {
+            Ok(PayloadRange { origin: OriginId::from_uuid(origin), first, last })
+        }
+        _ => Err(invalid("have counters that are not the first and the last one of a run")),
+    }
+}
+
 /// Changes that a peer has sent.
 #[derive(Debug, Default)]
 pub struct WireChanges {
@@ -136,6 +164,22 @@ mod tests {
         let many = v1::Frontier { heads: vec![wire.heads[0].clone(); MAX_ORIGINS + 1] };
         assert!(frontier_from_wire(many).is_err());
         assert!(changes_from_wire(&[vec![1, 2, 3]]).is_err());
+    }
+
+    #[test]
+    fn a_range_survives_the_wire_and_a_wrong_one_is_refused() {
+        let (first, last) = (Counter::new(3).unwrap(), Counter::new(5).unwrap());
+        let range = PayloadRange { origin: OriginId::from_uuid(Uuid::from_u128(7)), first, last };
+        let wire = range_to_wire(&range);
+        assert_eq!(range_from_wire(wire.clone()).unwrap(), range);
+        for wrong in [
+            v1::ChangeRange { origin: "x".to_owned(), ..wire.clone() },
+            v1::ChangeRange { first: 0, ..wire.clone() },
+            v1::ChangeRange { last: 2, ..wire.clone() },
+            v1::ChangeRange { last: -1, ..wire },
+        ] {
+            assert!(range_from_wire(wrong).is_err());
+        }
     }
 
     #[test]

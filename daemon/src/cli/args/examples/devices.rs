@@ -11,6 +11,7 @@ Examples:
   satchel devices pair --as laptop
   satchel devices pair --as tablet --role reader --deny-tag health
   satchel devices pair --as notes-app --role agent --platform chatgpt --for 10m
+  satchel devices pair --as office --role peer --tag work
   satchel devices pair --as laptop --json | jq -r .uri";
 
 pub(in crate::cli::args) const LIST: &str = "\

@@ -39,6 +39,12 @@ Examples:
   satchel peers set-attachments desk on-demand
   satchel peers set-attachments desk all";
 
+pub(in crate::cli::args) const RESTRICT: &str = "\
+Examples:
+  satchel peers restrict office --tag work --deny-tag private
+  satchel peers restrict partner --platform chatgpt --created-since 2026 --exportable-only
+  satchel peers restrict office --everything";
+
 pub(in crate::cli::args) const REMOVE: &str = "\
 Example:
   satchel peers remove desk";

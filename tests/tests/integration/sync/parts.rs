@@ -1,0 +1,294 @@
+//! Stores that give another one only a part of what they have.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Result, ensure};
+use satchel_core::{
+    edits::ReviewDecision,
+    ingest::undo::UndoDirection,
+    purge::Target,
+    sync::{RecordFacts, RecordFilter},
+};
+use satchel_pam::memory::{Access, Memory};
+use satchel_store::{MemoryQuery, Revision};
+use satchel_sync::SignedChange;
+use satchel_tests::{generate::Rng, test_core::demo_folder};
+
+use super::{Peer, agent_memories, erasures, exchange, peer::ROUNDS, recordings};
+
+/// Records of these platforms and with one of these tags; an empty list does not restrict.
+#[derive(Clone, Default)]
+struct Part {
+    platforms: Vec<&'static str>,
+    tags: Vec<&'static str>,
+    denied: Vec<&'static str>,
+}
+
+impl Part {
+    fn of_platform(platform: &'static str) -> Self {
+        Self { platforms: vec![platform], ..Self::default() }
+    }
+
+    fn tagged(tag: &'static str) -> Self {
+        Self { tags: vec![tag], ..Self::default() }
+    }
+
+    fn includes(&self, memory: &Memory) -> bool {
+        self.contains(&memory.provenance.platform, &memory.tags)
+    }
+
+    fn contains(&self, platform: &str, tags: &[String]) -> bool {
+        let has = |known: &[&str]| tags.iter().any(|tag| known.contains(&tag.as_str()));
+        (self.platforms.is_empty() || self.platforms.contains(&platform))
+            && (self.tags.is_empty() || has(&self.tags))
+            && !has(&self.denied)
+    }
+}
+
+impl RecordFilter for Part {
+    fn includes_memory(&self, facts: &RecordFacts<'_>, _: &str, _: Option<&Access>) -> bool {
+        self.contains(facts.platform, facts.tags)
+    }
+
+    fn includes_conversation(&self, facts: &RecordFacts<'_>) -> bool {
+        self.contains(facts.platform, facts.tags)
+    }
+}
+
+/// Sends what `to` lacks, as far as it gets it; returns what was sent.
+fn give(from: &Peer, to: &Peer, part: &Part) -> Result<Vec<SignedChange>> {
+    from.sync.record_history()?;
+    let mut sent = Vec::new();
+    from.sync.changes_after(&to.sync.frontier()?, Some(part), |change| {
+        sent.push(change);
+        true
+    })?;
+    take(to, &sent)?;
+    Ok(sent)
+}
+
+/// Sends the payloads that `to` lacks, as far as it gets them now; returns their number.
+fn give_payloads(from: &Peer, to: &Peer, part: &Part) -> Result<usize> {
+    let (missing, mut sent) = (to.sync.missing_payloads()?, Vec::new());
+    from.sync.payloads(&missing, Some(part), |change| {
+        sent.push(change);
+        true
+    })?;
+    take(to, &sent)?;
+    Ok(sent.len())
+}
+
+fn take(to: &Peer, changes: &[SignedChange]) -> Result<()> {
+    let (received, applied) = to.take(changes.to_vec())?;
+    ensure!(received.refused.is_empty() && applied.blocked.is_empty(), "{received:?} {applied:?}");
+    Ok(())
+}
+
+/// Returns all memories that a store shows.
+fn shown(peer: &Peer) -> Result<Vec<Memory>> {
+    let store = &peer.core.store;
+    let page = store.memories(&MemoryQuery::default(), None, 10_000, store.revision())?;
+    Ok(page.items.into_iter().map(|record| record.memory).collect())
+}
+
+/// Returns those of which `part` has something, with their ids in order.
+fn included(peer: &Peer, part: &Part) -> Result<Vec<Memory>> {
+    let mut memories = shown(peer)?;
+    memories.retain(|memory| part.includes(memory));
+    memories.sort_by(|one, other| one.id.cmp(&other.id));
+    Ok(memories)
+}
+
+/// Returns a store with imports, edits, a recording, and what an agent wrote.
+fn full(folder: &std::path::Path) -> Result<Peer> {
+    let peer = Peer::new(folder, 1)?;
+    for export in ["chatgpt-export", "claude-export"] {
+        for import in peer.core.import(&demo_folder().join(export))? {
+            ensure!(import.conversations.balanced(), "{import:?}");
+        }
+    }
+    let bees = peer.add("Keeps bees")?;
+    peer.tag(&bees, &["work"])?;
+    recordings::record(&peer, None, "What do bees eat?")?;
+    let (good, _) = (agent_memories::write(&peer, "Sells honey")?, agent_memories::write(&peer, "Is sad")?);
+    agent_memories::review(&peer, &good, ReviewDecision::Approve)?;
+    Ok(peer)
+}
+
+#[test]
+fn a_part_that_has_everything_is_the_same_as_the_whole() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let (one, two, three) = (full(dir.path())?, Peer::new(dir.path(), 2)?, Peer::new(dir.path(), 3)?);
+    give(&one, &two, &Part::default())?;
+    exchange(&one, &three)?;
+    ensure!(one.core.state()? == two.core.state()?);
+    ensure!(two.core.state()? == three.core.state()?);
+    Ok(())
+}
+
+#[test]
+fn only_payloads_about_the_part_are_sent() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let one = full(dir.path())?;
+    let all = one.core.state()?;
+    for (seed, platform) in [(2, "chatgpt"), (3, "claude")] {
+        let (two, part) = (Peer::new(dir.path(), seed)?, Part::of_platform(platform));
+        let sent = give(&one, &two, &part)?;
+        let expected = included(&one, &part)?;
+        ensure!(included(&two, &Part::default())? == expected && !expected.is_empty());
+        let conversations = two.core.state()?.conversations;
+        let of_platform: Vec<_> = all
+            .conversations
+            .iter()
+            .filter(|(_, conversation)| conversation["provider"]["name"] == platform)
+            .collect();
+        ensure!(conversations.iter().eq(of_platform) && !conversations.is_empty());
+        // Nothing of the others is on the wire.
+        let others = shown(&one)?.into_iter().filter(|memory| !part.includes(memory));
+        let others: BTreeSet<String> = others.map(|memory| memory.content).collect();
+        ensure!(!others.is_empty());
+        for change in &sent {
+            let text = String::from_utf8_lossy(change.payload().unwrap_or_default()).into_owned();
+            let found = others.iter().find(|content| text.contains(content.as_str()));
+            ensure!(found.is_none(), "{found:?} is in {text}");
+        }
+        ensure!(two.sync.frontier()? == one.sync.frontier()?.join(&two.sync.frontier()?)?);
+        ensure!(give_payloads(&one, &two, &part)? == 0, "it got all of its part at once");
+        // Another store that gets everything asks for the rest.
+        ensure!(give_payloads(&one, &two, &Part::default())? > 0);
+        ensure!(two.core.state()?.memories == all.memories);
+        ensure!(two.core.state()?.conversations == all.conversations);
+    }
+    Ok(())
+}
+
+#[test]
+fn what_comes_into_the_part_later_is_sent_with_its_history() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let (one, two) = (Peer::new(dir.path(), 1)?, Peer::new(dir.path(), 2)?);
+    let part = Part::tagged("work");
+    let bees = one.add("Keeps bees")?;
+    one.tag(&bees, &["home"])?;
+    give(&one, &two, &part)?;
+    ensure!(shown(&two)?.is_empty());
+    let before = one.core.store.revision();
+    ensure!(!one.sync.has_included(&part, Revision::ZERO)?, "nothing of it is in the part");
+    one.tag(&bees, &["home", "work"])?;
+    ensure!(one.sync.has_included(&part, before)?);
+    give(&one, &two, &part)?;
+    ensure!(give_payloads(&one, &two, &part)? == 2, "the memory, and its first tags");
+    ensure!(shown(&two)? == shown(&one)?);
+    let after = one.core.store.revision();
+    one.tag(&bees, &["work"])?;
+    ensure!(!one.sync.has_included(&part, after)?, "it was in the part before");
+    // What the other store makes of it comes back, and on to a third one.
+    give(&one, &two, &part)?;
+    two.tag(&bees, &["hobby", "work"])?;
+    exchange(&two, &one)?;
+    ensure!(one.memory(&bees)?.tags == ["hobby", "work"]);
+    Ok(())
+}
+
+#[test]
+fn a_third_store_gets_the_rest_from_the_one_that_has_it() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let one = full(dir.path())?;
+    let (two, three) = (Peer::new(dir.path(), 2)?, Peer::new(dir.path(), 3)?);
+    give(&one, &two, &Part::of_platform("claude"))?;
+    give(&two, &three, &Part::default())?;
+    ensure!(three.core.state()?.memories == two.core.state()?.memories);
+    ensure!(give_payloads(&one, &three, &Part::default())? > 0);
+    ensure!(three.core.state()? == one.core.state()?);
+    Ok(())
+}
+
+#[test]
+fn an_erasure_reaches_stores_that_have_a_part() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let (mut one, two) = (Peer::new(dir.path(), 1)?, Peer::new(dir.path(), 2)?);
+    let (bees, cats) = (one.add("Keeps bees")?, one.add("Keeps cats")?);
+    one.tag(&bees, &["work"])?;
+    let part = Part::tagged("work");
+    give(&one, &two, &part)?;
+    ensure!(shown(&two)?.len() == 1);
+    for id in [bees, cats] {
+        one = erasures::erase(one, &Target::Memory(id))?;
+    }
+    give(&one, &two, &part)?;
+    let two = erasures::completed(two)?;
+    ensure!(shown(&two)?.is_empty());
+    ensure!(give_payloads(&one, &two, &Part::default())? == 0, "nobody has them");
+    Ok(())
+}
+
+/// Random edits in two stores, of which one gets a part that grows and shrinks.
+#[test]
+fn a_store_has_at_least_what_is_in_its_part() -> Result<()> {
+    for seed in 0..12 {
+        random_history(seed).map_err(|error| error.context(format!("seed {seed}")))?;
+    }
+    Ok(())
+}
+
+fn random_history(seed: u64) -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let mut rng = Rng::new(seed);
+    let (one, two) = (Peer::new(dir.path(), 1)?, Peer::new(dir.path(), 2)?);
+    let part = match rng.below(3) {
+        0 => Part::tagged("work"),
+        1 => Part { denied: vec!["private"], ..Part::default() },
+        _ => Part { platforms: vec!["chatgpt", "satchel"], denied: vec!["private"], ..Part::default() },
+    };
+    let mut imports: Vec<String> = Vec::new();
+    let mut ever = BTreeSet::new();
+    for _ in 0..40 {
+        let memories = shown(&one)?;
+        let which = usize::try_from(rng.below(memories.len().max(1) as u64))?;
+        match rng.below(8) {
+            0 => {
+                let name = if rng.chance(50) { "chatgpt-export" } else { "claude-export" };
+                imports.extend(one.core.import_again(&demo_folder().join(name))?.into_iter().map(|one| one.id));
+            }
+            1 if !imports.is_empty() => {
+                let import = &imports[usize::try_from(rng.below(imports.len() as u64))?];
+                let undone = one.undo(import, UndoDirection::Undo);
+                if undone.is_err() {
+                    one.undo(import, UndoDirection::Redo)?;
+                }
+            }
+            2 => {
+                one.add(&format!("Fact {}", rng.below(20)))?;
+            }
+            3..=5 if !memories.is_empty() => {
+                let tags: &[&str] =
+                    [&["work"][..], &["home"], &["private", "work"], &[]][usize::try_from(rng.below(4))?];
+                one.tag(&memories[which].id, tags)?;
+            }
+            _ => {
+                ever.extend(included(&one, &part)?.into_iter().map(|memory| memory.id));
+                let before = two.sync.missing_payloads()?.len();
+                give(&one, &two, &part)?;
+                give_payloads(&one, &two, &part)?;
+                ensure!(before == 0 || !part.tags.is_empty() || !part.denied.is_empty());
+            }
+        }
+        ever.extend(included(&one, &part)?.into_iter().map(|memory| memory.id));
+    }
+    for _ in 0..ROUNDS {
+        give(&one, &two, &part)?;
+        give_payloads(&one, &two, &part)?;
+    }
+    // It has everything of the part, as it is shown here, and nothing that never was in it.
+    let (theirs, expected) = (included(&two, &Part::default())?, included(&one, &part)?);
+    for memory in &expected {
+        let found = theirs.iter().find(|other| other.id == memory.id);
+        ensure!(found == Some(memory), "{memory:#?}\n{found:#?}");
+    }
+    for memory in &theirs {
+        ensure!(ever.contains(&memory.id), "{memory:#?} was never in the part");
+    }
+    // With the rest, it shows the same.
+    give_payloads(&one, &two, &Part::default())?;
+    ensure!(two.core.state()? == one.core.state()?);
+    Ok(())
+}
