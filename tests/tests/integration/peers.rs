@@ -8,6 +8,7 @@ mod erasures;
 mod histories;
 mod hostile;
 mod network;
+mod parts;
 mod peer_daemon;
 mod recorded_calls;
 mod settings;

@@ -490,6 +490,13 @@ pub(crate) fn probes(path: &str, records: &Records) -> Option<Vec<Probe>> {
             let request = v1::DownloadChangesRequest { frontier: Some(v1::Frontier::default()) };
             vec![Probe { shape: Shape::ServerStream, ..unary(&request) }]
         }
+        "SyncService/ListMissingPayloads" => vec![unary(&v1::ListMissingPayloadsRequest::default())],
+        "SyncService/DownloadPayloads" => {
+            let origin = "0a1b2c3d-0000-4000-8000-000000000001".to_owned();
+            let ranges = vec![v1::ChangeRange { origin, first: 1, last: 1 }];
+            let request = v1::DownloadPayloadsRequest { ranges };
+            vec![Probe { shape: Shape::ServerStream, ..unary(&request) }]
+        }
         "SyncService/ListMissingFiles" => vec![unary(&v1::ListMissingFilesRequest::default())],
         "SyncService/DownloadFile" => {
             vec![Probe {

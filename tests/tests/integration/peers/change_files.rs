@@ -57,7 +57,7 @@ async fn import(daemon: &TestDaemon, file: &Path) -> Result<v1::ImportChangeFile
 }
 
 /// Carries a file from one daemon to the other.
-async fn carry(
+pub(super) async fn carry(
     from: &TestDaemon,
     peer: &str,
     to: &TestDaemon,

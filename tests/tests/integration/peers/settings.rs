@@ -108,12 +108,8 @@ async fn wrong_requests_are_refused() -> Result<()> {
     pair((&laptop, "laptop"), (&desk, "desk")).await?;
     let pairing = create_pairing(&desk, "", policy(DeviceRole::Peer)).await?;
     ensure!(refused(request(&pairing.uri, "desk", &[])).await? == invalid, "the name is taken");
-    // A peer has no restriction, and nobody else may exchange changes.
+    // A peer does nothing else, and nobody else may exchange changes.
     for policy in [
-        v1::DevicePolicy {
-            selection: Some(v1::DeviceSelection { tags: vec!["work".to_owned()], ..Default::default() }),
-            ..policy(DeviceRole::Peer)
-        },
         v1::DevicePolicy { scopes: vec![v1::Scope::MemoriesRead.into()], ..policy(DeviceRole::Peer) },
         v1::DevicePolicy { scopes: vec![v1::Scope::Sync.into()], ..policy(DeviceRole::Owner) },
     ] {
