@@ -34,6 +34,7 @@ mod digest;
 mod files;
 mod filter;
 mod fork;
+mod inclusion;
 mod missing;
 mod outgoing;
 mod receive;
@@ -54,7 +55,7 @@ pub use self::{
     apply::{Applied, Blocked},
     change_file::{ChangeFileFailure, NewChangeFile, WrittenChangeFile, is_file_recipient},
     digest::StateDigest,
-    files::FileError,
+    files::{FileError, FileReferences},
     filter::{RecordFacts, RecordFilter},
     missing::PayloadRange,
     receive::{Received, Refused},
@@ -347,6 +348,14 @@ impl Sync {
     /// When the ledger cannot be read.
     pub fn has_unapplied(&self) -> Result<bool, SyncError> {
         Ok(applied_frontier(self.0.store())? != self.frontier()?)
+    }
+
+    /// Returns which changes have taken effect.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn applied_frontier(&self) -> Result<Frontier, SyncError> {
+        Ok(applied_frontier(self.0.store())?)
     }
 
     /// Returns which changes the store holds.

@@ -23,6 +23,7 @@ use crate::{
     certificate,
     error::DevicesError,
     identity::{DeviceId, Fingerprint, FingerprintPrefix, KeyHash},
+    policy::Selection,
 };
 use pairing_verifier::PairingVerifier;
 
@@ -87,6 +88,8 @@ pub struct Credentials {
     pub certificate: Vec<u8>,
     /// The key of this device.
     pub key: ClientKey,
+    /// What the daemon gets of the store of this one, if the two are peers. It is in the same file, so that it cannot be lost alone.
+    pub selection: Selection,
 }
 
 impl Credentials {
@@ -103,7 +106,8 @@ impl Credentials {
         key: ClientKey,
     ) -> Result<Self, DevicesError> {
         stored::check_name(name)?;
-        let credentials = Self { name: name.to_owned(), addresses, authority, certificate, key };
+        let (name, selection) = (name.to_owned(), Selection::default());
+        let credentials = Self { name, addresses, authority, certificate, key, selection };
         credentials.check()?;
         Ok(credentials)
     }

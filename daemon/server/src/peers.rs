@@ -10,9 +10,11 @@ mod changes;
 mod contacts;
 mod exchange;
 mod follow;
+mod outgoing;
 mod selections;
 mod status;
 mod stored;
+mod withheld;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,7 +30,7 @@ use satchel_core::{
     data_dir::PEERS,
     ingest::Imports,
     provenance::PurgeRecord,
-    sync::{FileError, Sync, SyncError},
+    sync::{FileError, FileReferences, Sync, SyncError},
 };
 use satchel_devices::{Credentials, Device, DevicesError, Role, Selection};
 use satchel_pam::hash::Sha256Digest;
@@ -49,10 +51,11 @@ pub(crate) use self::{
 };
 use self::{
     contacts::ContactsFile,
-    exchange::Outgoing,
-    selections::{Given, Selections},
+    outgoing::Outgoing,
+    selections::Given,
     status::Contact,
     stored::{ON_DEMAND, PAUSED, PeerSet, StoredError},
+    withheld::PayloadCounts,
 };
 use crate::{connect::RemoteError, devices::Devices};
 
@@ -89,8 +92,8 @@ struct Shared {
     paused: PeerSet,
     /// The peers from which attachments come only when they are wanted.
     on_demand: PeerSet,
-    /// What the peers get that this daemon connects to.
-    selections: Selections,
+    payloads: PayloadCounts,
+    file_references: Mutex<FileReferences>,
     /// What peers that get a part were given in this run, by [`PeerView::key`].
     given: Mutex<BTreeMap<String, Given>>,
     /// The files that somebody wants.
@@ -237,7 +240,8 @@ impl Peers {
             contacts,
             paused: PeerSet::load(&folder, PAUSED)?,
             on_demand: PeerSet::load(&folder, ON_DEMAND)?,
-            selections: Selections::load(&folder)?,
+            payloads: PayloadCounts::default(),
+            file_references: Mutex::default(),
             given: Mutex::default(),
             wanted_files: Mutex::default(),
             files_stored: watch::Sender::new(0),
@@ -338,7 +342,6 @@ impl Peers {
             outgoing.iter().map(|peer| peer.view(&ours, self.0.paused.contains(&peer.name()))).collect();
         for view in &mut views {
             view.on_demand = self.0.on_demand.contains(&view.name);
-            view.selection = self.selection_of_outgoing(&view.name);
         }
         let unusable = lock(&self.0.unusable).clone();
         views.extend(unusable.into_iter().map(|(name, error)| PeerView {
@@ -394,9 +397,7 @@ impl Peers {
     pub(crate) fn set_addresses(&self, peer: &PeerView, addresses: Vec<String>) -> Result<(), PeersError> {
         let outgoing = lock(&self.0.outgoing).get(&peer.name).cloned();
         let outgoing = outgoing.ok_or_else(|| PeersError::NotFound(peer.name.clone()))?;
-        let credentials = Credentials { addresses, ..outgoing.credentials() };
-        credentials.save(&self.folder())?;
-        outgoing.set_credentials(credentials);
+        outgoing.change_credentials(&self.folder(), |known| known.addresses = addresses)?;
         outgoing.wake();
         Ok(())
     }
@@ -412,11 +413,11 @@ impl Peers {
         on_demand: bool,
         selection: Selection,
     ) -> Result<(), PeersError> {
+        let credentials = Credentials { selection, ..credentials };
+        credentials.save(&self.folder())?;
         let name = credentials.name.clone();
-        self.0.selections.set(&name, selection)?;
         self.0.paused.set(&name, false)?;
         self.0.on_demand.set(&name, on_demand)?;
-        credentials.save(&self.folder())?;
         let new = Arc::new(Outgoing::new(credentials, Contact::default()));
         let earlier = lock(&self.0.outgoing).insert(name, new);
         if let Some(earlier) = earlier {
@@ -448,7 +449,6 @@ impl Peers {
         }
         self.save_contacts(true);
         self.0.on_demand.set(peer.key(), false)?;
-        self.0.selections.set(peer.key(), Selection::default())?;
         Ok(self.0.paused.set(peer.key(), false)?)
     }
 

@@ -45,12 +45,8 @@ pub(crate) async fn run(
                 return Err(CliError::Usage("name what to change, such as --role or --tag".to_owned()));
             }
             let device = find_active(context, client, &device.device).await?;
-            let policy = policy::changed(
-                device.policy.unwrap_or_default(),
-                policy,
-                clear,
-                &context.calendar,
-            )?;
+            let policy =
+                policy::changed(device.policy.unwrap_or_default(), policy, clear, &context.calendar)?;
             let request =
                 UpdateDeviceRequest { device: device.id, name: String::new(), policy: Some(policy) };
             change(context, client, request).await?;

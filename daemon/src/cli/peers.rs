@@ -11,7 +11,7 @@ use satchel_proto::v1::{
 
 use super::{
     Context,
-    args::{AddPeerArgs, PeerAttachments, Peers},
+    args::{AddPeerArgs, PeerAttachments, Peers, SelectionArgs},
     client::DaemonClient,
     devices::{policy, render::add_selection},
     error::CliError,
@@ -62,13 +62,11 @@ pub(super) async fn run(
         Peers::Restrict { peer, selection, everything } => {
             if selection.is_empty() != *everything {
                 return Err(CliError::Usage(
-                    "name what the peer gets, such as --tag or --platform, or give it --everything".to_owned(),
+                    "name what the peer gets, such as --tag or --platform, or give it --everything"
+                        .to_owned(),
                 ));
             }
-            let selection = Some(policy::selection(selection, &context.calendar)?);
-            let request =
-                UpdatePeerRequest { peer: peer.name.clone(), selection, ..UpdatePeerRequest::default() };
-            update(context, client, request).await?;
+            restrict(context, client, &peer.name, selection).await?;
         }
         Peers::Remove(peer) => remove(context, client, &peer.name).await?,
     }
@@ -147,6 +145,30 @@ async fn pause(
     let request =
         UpdatePeerRequest { peer: peer.to_owned(), paused: Some(paused), ..UpdatePeerRequest::default() };
     update(context, client, request).await
+}
+
+/// Sets what a peer gets, and says if the same machine is a peer under another name as well.
+async fn restrict(
+    context: &mut Context,
+    client: &DaemonClient,
+    name: &str,
+    selection: &SelectionArgs,
+) -> Result<(), CliError> {
+    let selection = Some(policy::selection(selection, &context.calendar)?);
+    let request = UpdatePeerRequest { peer: name.to_owned(), selection, ..UpdatePeerRequest::default() };
+    let peer = client.peers().update_peer(request).await?.into_inner().peer.unwrap_or_default();
+    print(context, &peer)?;
+    let is_other = |other: &Peer| {
+        !peer.origin.is_empty() && other.origin == peer.origin && other.device_id != peer.device_id
+    };
+    for other in all(client).await?.into_iter().filter(is_other) {
+        let (name, id) = (text::one_line(&other.name), text::one_line(&other.device_id));
+        context.out.note(&format!(
+            "this machine is also the {} peer {name:?}, which has a restriction of its own: `satchel peers restrict {id} …`",
+            labels::peer_direction(other.direction),
+        ));
+    }
+    Ok(())
 }
 
 async fn update(

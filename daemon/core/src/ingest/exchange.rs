@@ -33,7 +33,7 @@ use crate::{
 /// The actor in the history of what was exchanged.
 pub(crate) const ACTOR: &str = "sync";
 /// The reason in the history of what another store imported.
-const REASON: &str = "imported in another store";
+pub(crate) const REASON: &str = "imported in another store";
 
 impl Imports {
     /// Returns the state that the exchange of changes shares with imports and edits.

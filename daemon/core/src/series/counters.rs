@@ -52,6 +52,11 @@ impl CounterSet {
         Ok(Self { id, pages, changed: BTreeSet::new() })
     }
 
+    /// Returns whether it was stored without counters. What was removed since counts as well.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pages.is_empty()
+    }
+
     /// Adds a counter.
     pub(crate) fn insert(&mut self, store: &Store, counter: Counter) -> Result<(), SeriesStoreError> {
         self.set(store, counter, true)

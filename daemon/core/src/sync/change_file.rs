@@ -25,7 +25,7 @@ use satchel_sync::{
 use sha2::{Digest as _, Sha256};
 use zeroize::Zeroizing;
 
-use super::{RecordFilter, Sync, SyncError, UNREADABLE, files::MAX_FILE_BYTES};
+use super::{FileReferences, RecordFilter, Sync, SyncError, UNREADABLE, files::MAX_FILE_BYTES};
 use crate::{
     provenance::PurgeRecord,
     series::{
@@ -111,12 +111,20 @@ impl Sync {
         sink: impl Write,
     ) -> Result<WrittenChangeFile, ChangeFileFailure> {
         let key = self.own_key()?;
-        let header = self.header_of(new)?;
+        let mut header = self.header_of(new)?;
+        let mut digests = new.wanted.clone();
+        if let Some(filter) = filter {
+            header.frontier = self.applied_frontier()?;
+            let mut references = FileReferences::default();
+            self.read_file_references(&mut references)?;
+            let includes = |digest: &Sha256Digest| self.includes_file(&references, digest, filter);
+            header.wanted = only(header.wanted, includes)?;
+            digests = only(digests, includes)?;
+        }
         let encryption = ExportEncryption::parse(std::slice::from_ref(&new.recipient), None);
         let encryption = encryption.ok().flatten().ok_or(ChangeFileFailure::Recipient)?;
         let encrypted = encryption.encrypt(BufWriter::with_capacity(BUFFER_BYTES, sink))?;
         let mut writer = ChangeFileWriter::begin(encrypted, &header)?;
-        let mut digests = new.wanted.clone();
         let changes = self.push_changes(&mut writer, (&header, filter), &mut digests)?;
         let files = self.push_files(&mut writer, digests)?;
         writer.finish(&key)?.finish()?.flush()?;
@@ -276,6 +284,15 @@ fn files_of_change(store: &Store, change: &SignedChange) -> Result<Vec<Sha256Dig
         return Ok(Vec::new());
     };
     Ok(report.nodes.iter().flat_map(|node| attachment_hashes(node.body.get().as_bytes())).collect())
+}
+
+/// Returns those of the digests of which `includes` holds.
+fn only<T: IntoIterator<Item = Sha256Digest> + FromIterator<Sha256Digest>>(
+    digests: T,
+    includes: impl Fn(&Sha256Digest) -> Result<bool, SyncError>,
+) -> Result<T, SyncError> {
+    let included = |digest: Sha256Digest| Ok(includes(&digest)?.then_some(digest));
+    digests.into_iter().filter_map(|digest| included(digest).transpose()).collect()
 }
 
 /// Returns whether a text is an age recipient, as [`Sync::file_recipient`] returns it.

@@ -2,16 +2,16 @@
 //! lacks, by their digest.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     io::{self, Read},
 };
 
 use satchel_merge::body::attachment_hashes;
 use satchel_pam::hash::Sha256Digest;
-use satchel_store::{ChangeKind, ChangePosition, Store};
+use satchel_store::{ChangeKind, ChangePosition, Revision, Store};
 use sha2::{Digest as _, Sha256};
 
-use super::{Sync, SyncError};
+use super::{RecordFilter, Sync, SyncError, filter::includes_conversation};
 use crate::{
     provenance::PurgeRecord,
     series::entries::{self, MissingFiles},
@@ -101,7 +101,50 @@ impl Sync {
     }
 }
 
+/// Which conversations refer to the files of attachments, as far as they were read.
+#[derive(Debug, Default)]
+pub struct FileReferences {
+    read_to: Revision,
+    conversations: BTreeMap<Sha256Digest, BTreeSet<String>>,
+}
+
 impl Sync {
+    /// Reads the conversations that have changed since the last call; all of them the first time.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn read_file_references(&self, references: &mut FileReferences) -> Result<(), SyncError> {
+        let store = self.0.store();
+        let read_to = store.revision();
+        for conversation in changed_conversations(store, ChangePosition::after(references.read_to))? {
+            for digest in files_of(store, &conversation)? {
+                references.conversations.entry(digest).or_default().insert(conversation.clone());
+            }
+        }
+        references.read_to = read_to;
+        Ok(())
+    }
+
+    /// Returns whether a conversation that `filter` includes refers to a file.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn includes_file(
+        &self,
+        references: &FileReferences,
+        digest: &Sha256Digest,
+        filter: &dyn RecordFilter,
+    ) -> Result<bool, SyncError> {
+        for conversation in references.conversations.get(digest).into_iter().flatten() {
+            let record = self.0.store().conversation(conversation, None)?;
+            if record.is_some_and(|record| !record.withdrawn && includes_conversation(filter, &record.header))
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Commits that a file is not lacking any more, and with that the file itself.
     fn note_file(&self, digest: Sha256Digest) -> Result<(), SyncError> {
         let _alone = self.0.lock_exchange();

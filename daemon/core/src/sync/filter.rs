@@ -5,27 +5,25 @@
 //! series) goes to all; what concerns all of this store (exports, memories of agents that were not approved) only to those that get
 //! everything.
 
-use std::collections::{BTreeSet, HashMap, hash_map::Entry};
+mod lists;
 
-use satchel_merge::evidence::{EditAction, EditStep, StoredEvidence, StreamName, items_of, memory_id};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use satchel_merge::evidence::{EditAction, EditStep, StreamName, memory_id};
 use satchel_pam::{
     conversation::ConversationHeader,
-    hash::ContentHash,
     memory::{Access, Memory},
-    record::{Claim, Edit, Item},
+    record::Item,
     relation::Relation,
 };
-use satchel_store::{
-    ChangeKind, ChangeLogEntry, ChangePosition, MemoryQuery, Origin, Revision, Store, UNKNOWN_TIME,
-};
+use satchel_store::{MemoryQuery, Store, UNKNOWN_TIME};
 use satchel_sync::{Counter, Kind, OriginId};
 
-use super::{Sync, SyncError, UNREADABLE};
+use super::{SyncError, UNREADABLE};
 use crate::{
     each_row,
     edits::QuarantineState,
-    ingest::exchange::ACTOR,
-    provenance::{ContributionKind, EvidenceItem, EvidenceKey, contributed_keys},
+    provenance::{self, ContributionKind, EvidenceItem, EvidenceKey, contributed_keys},
     series::{
         entries::{self, Place, StoredChange},
         large::{self, Content, JOINED, PART},
@@ -33,7 +31,7 @@ use crate::{
     },
 };
 
-/// Changes of records that are read at once.
+/// Memories that are read at once.
 const PAGE: usize = 1_000;
 
 /// The parts of a memory or conversation that decide whether a store may have it.
@@ -48,7 +46,7 @@ pub struct RecordFacts<'a> {
 }
 
 /// Decides which records a store may have.
-pub trait RecordFilter: Send + std::marker::Sync {
+pub trait RecordFilter: Send + Sync {
     /// Returns whether it may have a memory of this PAM type and access.
     fn includes_memory(&self, facts: &RecordFacts<'_>, memory_type: &str, access: Option<&Access>) -> bool;
 
@@ -62,8 +60,8 @@ pub(super) struct PayloadFilter<'a> {
     filter: &'a dyn RecordFilter,
     memories: HashMap<String, Option<bool>>,
     conversations: HashMap<String, Option<bool>>,
-    /// The lists of which something is not sent; loaded when there is a list.
-    partial_lists: Option<BTreeSet<StreamName>>,
+    /// Whether all of a list is included; loaded when there is one.
+    lists: Option<BTreeMap<StreamName, bool>>,
     /// The last change that joined parts, and whether its payload is sent.
     joined: Option<((OriginId, Counter), bool)>,
 }
@@ -71,7 +69,7 @@ pub(super) struct PayloadFilter<'a> {
 impl<'a> PayloadFilter<'a> {
     pub(super) fn new(store: &'a Store, filter: &'a dyn RecordFilter) -> Self {
         let (memories, conversations) = (HashMap::new(), HashMap::new());
-        Self { store, filter, memories, conversations, partial_lists: None, joined: None }
+        Self { store, filter, memories, conversations, lists: None, joined: None }
     }
 
     /// Returns whether the payload of a change is sent.
@@ -88,10 +86,13 @@ impl<'a> PayloadFilter<'a> {
         }
         match &stored.place {
             Place::Absent => Ok(false),
-            Place::Contribution(_, _, place) => {
-                let facts = RecordFacts { platform: &place.platform, tags: &[], created_at: None };
-                self.includes_conversation(&place.conversation, &facts)
-            }
+            Place::Contribution(_, _, place) => match self.shown_conversation(&place.conversation)? {
+                Some(included) => Ok(included),
+                None => {
+                    let (entry, provenance) = provenance::resolve(self.store, place.entry.clone())?;
+                    self.includes_group(entry, provenance.shown)
+                }
+            },
             Place::Evidence(_, key) => match self.store.evidence(*key)? {
                 Some(evidence) => self.sends_evidence(&evidence.json),
                 None => Ok(false),
@@ -157,9 +158,28 @@ impl<'a> PayloadFilter<'a> {
     }
 
     fn sends_contribution(&mut self, part: &ContributionPayload) -> Result<bool, SyncError> {
-        let (platform, tags) = (part.platform.as_str(), part.report.tags.as_slice());
-        let facts = RecordFacts { platform, tags, created_at: part.report.created_at };
-        self.includes_conversation(&part.conversation, &facts)
+        if let Some(included) = self.shown_conversation(&part.conversation)? {
+            return Ok(included);
+        }
+        // Rows are shown in the conversation in which all exports together group them.
+        for node in &part.nodes {
+            if let Some((entry, provenance)) = provenance::row_provenance(self.store, &node.id)? {
+                return self.includes_group(entry, provenance.shown);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Returns whether all conversations are included that show a group of rows.
+    fn includes_group(&mut self, entry: String, shown: BTreeSet<String>) -> Result<bool, SyncError> {
+        let mut any = false;
+        for id in shown.into_iter().chain([entry]) {
+            match self.shown_conversation(&id)? {
+                Some(false) => return Ok(false),
+                included => any |= included.is_some(),
+            }
+        }
+        Ok(any)
     }
 
     fn sends_step(&mut self, step: &EditStep) -> Result<bool, SyncError> {
@@ -179,73 +199,35 @@ impl<'a> PayloadFilter<'a> {
     fn sends_evidence(&mut self, json: &[u8]) -> Result<bool, SyncError> {
         match EvidenceItem::decode(json)? {
             Some(EvidenceItem::Stored(evidence)) => self.sends_stored(&evidence),
-            Some(EvidenceItem::Document(document)) => self.includes_memory(&document.memory),
+            Some(EvidenceItem::Document(document)) => self.includes_known_memory(&document.memory.id),
             Some(EvidenceItem::Edge(edge)) => self.includes_ends(&edge.relation),
             Some(EvidenceItem::Vector(_) | EvidenceItem::Edit(_)) | None => Ok(false),
         }
     }
 
-    fn sends_stored(&mut self, evidence: &StoredEvidence) -> Result<bool, SyncError> {
-        // A list of which a part is missing would say something else.
-        if let Some(list) = StreamName::of(evidence) {
-            return Ok(!self.partial_lists()?.contains(&list));
-        }
-        self.includes_items(evidence)
-    }
-
-    fn partial_lists(&mut self) -> Result<&BTreeSet<StreamName>, SyncError> {
-        if self.partial_lists.is_none() {
-            let (store, mut partial) = (self.store, BTreeSet::new());
-            for record in store.evidence_all() {
-                let Some(EvidenceItem::Stored(evidence)) = EvidenceItem::decode(&record?.json)? else {
-                    continue;
-                };
-                let list = StreamName::of(&evidence).filter(|list| !partial.contains(list));
-                if let Some(list) = list
-                    && !self.includes_items(&evidence)?
-                {
-                    partial.insert(list);
-                }
-            }
-            self.partial_lists = Some(partial);
-        }
-        self.partial_lists.as_ref().ok_or(UNREADABLE)
-    }
-
-    /// Returns whether all memories are included that a piece of evidence is about.
-    fn includes_items(&mut self, evidence: &StoredEvidence) -> Result<bool, SyncError> {
-        for item in items_of(&evidence.claim) {
-            if !self.includes_item(evidence, item)? {
+    /// Returns whether all of the items are included.
+    fn includes_items(&mut self, items: &[&Item]) -> Result<bool, SyncError> {
+        for item in items {
+            if !self.includes_known_memory(&memory_id(item))? {
                 return Ok(false);
             }
         }
-        let target = match &evidence.claim {
-            Claim::Edit { edit: Edit::Replace { target, .. } | Edit::Remove { target, .. }, .. } => target,
-            Claim::Statement(_) | Claim::Snapshot { .. } | Claim::Edit { edit: Edit::Add(_), .. } => &None,
-        };
-        target.as_deref().map_or(Ok(true), |target| self.includes_text(target))
+        Ok(true)
     }
 
-    fn includes_item(&mut self, evidence: &StoredEvidence, item: &Item) -> Result<bool, SyncError> {
-        let created_at = known_time(item.created_at.unwrap_or(evidence.at));
-        let facts = RecordFacts { platform: &evidence.platform, tags: &item.tags, created_at };
-        let known = self.shown_memory(&memory_id(item))?;
-        let access = item.access.as_ref();
-        Ok(known.unwrap_or_else(|| self.filter.includes_memory(&facts, item.memory_type.as_str(), access)))
-    }
-
-    /// Returns whether all memories with this text are included. A text that no memory has is.
-    fn includes_text(&mut self, text: &str) -> Result<bool, SyncError> {
-        let query = MemoryQuery { content_hash: Some(ContentHash::of(text).to_string()), ..MemoryQuery::default() };
-        let (store, mut all, now) = (self.store, true, self.store.revision());
+    /// Returns whether there are memories with the text of this hash, and all of them are included.
+    fn includes_text(&self, hash: &str) -> Result<bool, SyncError> {
+        let query = MemoryQuery { content_hash: Some(hash.to_owned()), ..MemoryQuery::default() };
+        let (mut any, mut all, now) = (false, true, self.store.revision());
         each_row::<_, SyncError>(
-            |after| Ok(store.memories(&query, after, PAGE, now)?),
+            |after| Ok(self.store.memories(&query, after, PAGE, now)?),
             |record| {
-                all &= self.includes(&record.memory);
+                any = true;
+                all &= includes_memory(self.filter, &record.memory);
                 Ok(())
             },
         )?;
-        Ok(all)
+        Ok(any && all)
     }
 
     fn includes_ends(&mut self, relation: &Relation) -> Result<bool, SyncError> {
@@ -257,40 +239,29 @@ impl<'a> PayloadFilter<'a> {
         Ok(self.shown_memory(id)?.unwrap_or(false))
     }
 
-    /// Returns whether a memory is included, by what the store shows of it, or else by `stated`.
-    fn includes_memory(&mut self, stated: &Memory) -> Result<bool, SyncError> {
-        let known = self.shown_memory(&stated.id)?;
-        Ok(known.unwrap_or_else(|| self.includes(stated)))
-    }
-
-    fn includes(&self, memory: &Memory) -> bool {
-        includes_memory(self.filter, memory)
-    }
-
     /// Returns whether a memory is included; `None` if the store does not have it.
     fn shown_memory(&mut self, id: &str) -> Result<Option<bool>, SyncError> {
         if let Some(known) = self.memories.get(id) {
             return Ok(*known);
         }
-        let found = self.store.memory(id, None)?.map(|record| self.includes(&record.memory));
+        let found = self.store.memory(id, None)?.map(|record| includes_memory(self.filter, &record.memory));
         self.memories.insert(id.to_owned(), found);
         Ok(found)
     }
 
-    /// Returns whether a conversation is included, by what the store shows of it, or else by `stated`.
-    fn includes_conversation(&mut self, id: &str, stated: &RecordFacts<'_>) -> Result<bool, SyncError> {
-        let known = match self.conversations.entry(id.to_owned()) {
-            Entry::Occupied(known) => *known.get(),
-            Entry::Vacant(place) => {
-                let header = self.store.conversation(id, None)?.map(|record| record.header);
-                *place.insert(header.map(|header| includes_conversation(self.filter, &header)))
-            }
-        };
-        Ok(known.unwrap_or_else(|| self.filter.includes_conversation(stated)))
+    /// Returns whether a conversation is included; `None` if the store does not have it.
+    fn shown_conversation(&mut self, id: &str) -> Result<Option<bool>, SyncError> {
+        if let Some(known) = self.conversations.get(id) {
+            return Ok(*known);
+        }
+        let found = self.store.conversation(id, None)?;
+        let found = found.map(|record| includes_conversation(self.filter, &record.header));
+        self.conversations.insert(id.to_owned(), found);
+        Ok(found)
     }
 }
 
-fn includes_memory(filter: &dyn RecordFilter, memory: &Memory) -> bool {
+pub(super) fn includes_memory(filter: &dyn RecordFilter, memory: &Memory) -> bool {
     let facts = RecordFacts {
         platform: &memory.provenance.platform,
         tags: &memory.tags,
@@ -299,7 +270,7 @@ fn includes_memory(filter: &dyn RecordFilter, memory: &Memory) -> bool {
     filter.includes_memory(&facts, memory.memory_type.as_str(), memory.access.as_ref())
 }
 
-fn includes_conversation(filter: &dyn RecordFilter, header: &ConversationHeader) -> bool {
+pub(super) fn includes_conversation(filter: &dyn RecordFilter, header: &ConversationHeader) -> bool {
     filter.includes_conversation(&RecordFacts {
         platform: &header.provider.name,
         tags: &header.tags,
@@ -310,52 +281,4 @@ fn includes_conversation(filter: &dyn RecordFilter, header: &ConversationHeader)
 /// Returns a time; `None` if it says that the time is not known.
 fn known_time(micros: i64) -> Option<i64> {
     (micros != UNKNOWN_TIME).then_some(micros)
-}
-
-impl Sync {
-    /// Returns whether records that this store has changed after the revision `after` are included by `filter` since then, and were not
-    /// before. Then a store may lack payloads that this one did not send it, and sends now.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
-    pub fn has_included(&self, filter: &dyn RecordFilter, after: Revision) -> Result<bool, SyncError> {
-        let (store, mut position) = (self.0.store(), ChangePosition::after(after));
-        loop {
-            let changes = store.changes_since(position, PAGE)?;
-            let Some(last) = changes.last() else { return Ok(false) };
-            position = last.position;
-            for change in &changes {
-                if was_included(store, filter, change)? {
-                    return Ok(true);
-                }
-            }
-        }
-    }
-}
-
-/// Returns whether this change of a record made `filter` include it.
-fn was_included(
-    store: &Store,
-    filter: &dyn RecordFilter,
-    change: &ChangeLogEntry,
-) -> Result<bool, SyncError> {
-    let version = |at: Revision| -> Result<Option<(bool, Origin)>, SyncError> {
-        Ok(match change.kind {
-            ChangeKind::Memory => {
-                let record = store.memory(&change.id, Some(at))?;
-                record.map(|record| (includes_memory(filter, &record.memory), record.origin))
-            }
-            ChangeKind::Conversation => {
-                let record = store.conversation(&change.id, Some(at))?;
-                record.map(|record| (includes_conversation(filter, &record.header), record.origin))
-            }
-            _ => None,
-        })
-    };
-    let Some((true, origin)) = version(change.position.revision)? else { return Ok(false) };
-    if change.previous == Revision::ZERO {
-        // What another store has sent may have been passed on before it took effect here.
-        return Ok(origin.actor.starts_with(ACTOR));
-    }
-    Ok(!version(change.previous)?.is_some_and(|(included, _)| included))
 }

@@ -21,7 +21,7 @@ use crate::{
 
 impl Sync {
     /// Passes to `visit` the changes that a store with the frontier `theirs` lacks, origin by origin, until it returns false. A change
-    /// whose payload was erased, or is not included by `filter`, has none.
+    /// whose payload was erased, or is not included by `filter`, has none. With a filter, only changes are passed on that have taken effect.
     ///
     /// # Errors
     /// When the store cannot be read. Changes of an origin of which the other store has another history are left out.
@@ -33,8 +33,9 @@ impl Sync {
     ) -> Result<(), SyncError> {
         let store = self.0.store();
         let erased = ErasedPayloads::load(store)?;
+        let ours = if filter.is_some() { self.applied_frontier()? } else { self.frontier()? };
         let mut filter = filter.map(|filter| PayloadFilter::new(store, filter));
-        for range in self.frontier()?.lacked_by(theirs).ranges {
+        for range in ours.lacked_by(theirs).ranges {
             if self.has_other_base(range)? {
                 continue;
             }

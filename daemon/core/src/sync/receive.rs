@@ -16,7 +16,7 @@ use crate::{
         continuations::Continuations,
         counters::{CounterSet, Marked},
         entries::{self, Place},
-        large::{self, Content},
+        large::{self, Content, PART},
         payload::is_erased,
     },
 };
@@ -37,6 +37,8 @@ pub struct Received {
     pub repeated: u64,
     /// The payloads that it lacked, of changes that it had already.
     pub completed: u64,
+    /// The new changes that came without their payloads.
+    pub withheld: u64,
     /// The first change of each origin that was refused. Nothing that follows it was stored.
     pub refused: Vec<Refused>,
     /// If a change was refused because the store's own series forked: the proof of that, for [`Sync::mend_fork`].
@@ -129,7 +131,11 @@ impl Receiver<'_> {
             (Ok(Accepted::Repeated), held) => {
                 self.received.repeated += 1;
                 let lacking = held.is_some_and(|stored| stored.place == Place::Absent);
-                if lacking && change.payload().is_some() && self.store(&change)? {
+                if lacking
+                    && change.payload().is_some()
+                    && self.store(&change)?
+                    && !self.erase_joined(&change)?
+                {
                     self.received.completed += 1;
                     self.note_late(origin, counter)?;
                 }
@@ -231,6 +237,27 @@ impl Receiver<'_> {
         Ok(keeps)
     }
 
+    /// If a part has completed a large payload that was erased here, removes all of its parts again. Returns whether that was so.
+    fn erase_joined(&mut self, part: &SignedChange) -> Result<bool, SyncError> {
+        if self.purged.is_empty() || part.change().kind != PART {
+            return Ok(false);
+        }
+        self.commit()?;
+        let origin = part.change().origin;
+        let Some(at) = large::joining(self.store, origin, part.change().counter)? else { return Ok(false) };
+        let joined = entries::change(self.store, origin, at)?.ok_or(UNREADABLE)?.change;
+        if !self.is_erased(&joined)? {
+            return Ok(false);
+        }
+        for counter in large::parts_of(&joined).into_iter().chain([at]) {
+            if let Some(stored) = entries::change(self.store, origin, counter)? {
+                self.pending.push(entries::put_change(&stored.change, &Place::Absent));
+            }
+        }
+        self.commit()?;
+        Ok(true)
+    }
+
     /// Returns whether a change has something that was erased here.
     fn is_erased(&self, change: &SignedChange) -> Result<bool, SyncError> {
         if self.purged.is_empty() {
@@ -253,11 +280,13 @@ impl Receiver<'_> {
     fn note_withheld(&mut self, change: &SignedChange) -> Result<(), SyncError> {
         let (store, origin, counter) = (self.store, change.change().origin, change.change().counter);
         let withheld = self.set(Marked::Withheld, origin)?;
-        Ok(if change.payload().is_none() {
-            withheld.insert(store, counter)
+        if change.payload().is_none() {
+            withheld.insert(store, counter)?;
+            self.received.withheld += 1;
         } else {
-            withheld.remove(store, counter)
-        }?)
+            withheld.remove(store, counter)?;
+        }
+        Ok(())
     }
 
     fn mark(&mut self, marked: Marked, origin: OriginId, counter: Counter) -> Result<(), SyncError> {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use zeroize::{Zeroize as _, Zeroizing};
 
 use super::{ClientKey, Credentials};
-use crate::{error::DevicesError, files};
+use crate::{error::DevicesError, files, policy::Selection};
 
 const FOLDER: &str = "servers";
 const EXTENSION: &str = "json";
@@ -34,6 +34,8 @@ struct Stored {
     authority: String,
     certificate: String,
     private_key: String,
+    #[serde(default, skip_serializing_if = "Selection::is_empty")]
+    selection: Selection,
 }
 
 impl Drop for Stored {
@@ -52,6 +54,7 @@ pub(super) fn save(credentials: &Credentials, dir: &Path) -> Result<(), DevicesE
         authority: STANDARD.encode(&credentials.authority),
         certificate: STANDARD.encode(&credentials.certificate),
         private_key: STANDARD.encode(&*credentials.key.0),
+        selection: credentials.selection.clone(),
     };
     let folder = dir.join(FOLDER);
     files::create_private_folder(&folder).map_err(DevicesError::io(&folder))?;
@@ -79,7 +82,8 @@ pub(super) fn load(dir: &Path, name: &str) -> Result<Credentials, DevicesError> 
     let key = ClientKey::from_pkcs8(Zeroizing::new(decoded(&stored.private_key)?)).map_err(wrong)?;
     let (authority, certificate) = (decoded(&stored.authority)?, decoded(&stored.certificate)?);
     let addresses = std::mem::take(&mut stored.addresses);
-    Credentials::new(name, addresses, authority, certificate, key).map_err(wrong)
+    let credentials = Credentials::new(name, addresses, authority, certificate, key).map_err(wrong)?;
+    Ok(Credentials { selection: std::mem::take(&mut stored.selection), ..credentials })
 }
 
 pub(super) fn list(dir: &Path) -> Result<Vec<String>, DevicesError> {

@@ -20,7 +20,8 @@ fn credentials_are_read_as_they_were_saved_and_removed() {
     let authority = CertificateAuthority::load_or_create(&dir.path().join("tls"), NOW).unwrap();
     let client = dir.path().join("client");
     assert!(Credentials::list(&client).unwrap().is_empty());
-    let home = credentials("home", &authority).unwrap();
+    let selection = Selection { exportable_only: true, ..Selection::default() };
+    let home = Credentials { selection, ..credentials("home", &authority).unwrap() };
     home.save(&client).unwrap();
     credentials("attic.2", &authority).unwrap().save(&client).unwrap();
     fs::write(client.join("servers/.new-abc"), "unfinished").unwrap();
@@ -31,6 +32,8 @@ fn credentials_are_read_as_they_were_saved_and_removed() {
         (&home.addresses, &home.certificate, &home.authority)
     );
     assert_eq!(read.key.0, home.key.0);
+    assert_eq!(read.selection, home.selection);
+    assert!(Credentials::load(&client, "attic.2").unwrap().selection.is_empty());
     assert_eq!(read.fingerprint().unwrap(), authority.fingerprint());
     let key = crate::authority::key_hash_of(&home.certificate).unwrap();
     assert_eq!(read.device_id().unwrap(), DeviceId::of(&key));

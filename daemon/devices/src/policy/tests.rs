@@ -58,10 +58,12 @@ type Parts = (String, Vec<String>, String, Option<Access>, Option<i64>);
 
 fn memory() -> impl Strategy<Value = Parts> {
     let created_at = proptest::option::of(0..9_i64);
-    (words(), words(), words(), access(), created_at).prop_map(|(platform, tags, kind, access, created_at)| {
-        let first = |set: BTreeSet<String>| set.into_iter().next().unwrap_or_else(|| "d".to_owned());
-        (first(platform), tags.into_iter().collect(), first(kind), access, created_at)
-    })
+    (words(), words(), words(), access(), created_at).prop_map(
+        |(platform, tags, kind, access, created_at)| {
+            let first = |set: BTreeSet<String>| set.into_iter().next().unwrap_or_else(|| "d".to_owned());
+            (first(platform), tags.into_iter().collect(), first(kind), access, created_at)
+        },
+    )
 }
 
 fn record((platform, tags, _, _, created_at): &Parts) -> RecordFacts<'_> {

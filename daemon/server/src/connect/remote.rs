@@ -158,11 +158,12 @@ pub async fn pair(attempt: PairingAttempt<'_>) -> Result<Paired, RemoteError> {
 /// # Errors
 /// The daemon refuses, or its answer does not fit the key.
 pub async fn renew(channel: Channel, credentials: &Credentials) -> Result<Credentials, RemoteError> {
-    let Credentials { name, addresses, authority, key, certificate: _ } = credentials;
+    let Credentials { name, addresses, authority, key, selection, certificate: _ } = credentials;
     let request = RenewCertificateRequest { certificate_request_der: key.certificate_request()? };
     let answer = DeviceServiceClient::new(channel).renew_certificate(with_timeout(request)).await?;
     let certificate = answer.into_inner().certificate_der;
-    Ok(Credentials::new(name, addresses.clone(), authority.clone(), certificate, key.clone())?)
+    let renewed = Credentials::new(name, addresses.clone(), authority.clone(), certificate, key.clone())?;
+    Ok(Credentials { selection: selection.clone(), ..renewed })
 }
 
 fn with_timeout<T>(message: T) -> Request<T> {

@@ -91,7 +91,8 @@ async fn add(
     check_required("name", &name)?;
     check_required("device_name", &device_name)?;
     let on_demand = on_demand_from_wire(attachments)?.unwrap_or(false);
-    let selection = selection_from_wire("selection", selection.unwrap_or_default()).map_err(CallError::from)?;
+    let selection =
+        selection_from_wire("selection", selection.unwrap_or_default()).map_err(CallError::from)?;
     check_addresses(&addresses)?;
     let secret = PairingSecret::parse(&code)
         .map_err(|error| CallError::invalid_field("code", format!("cannot be used: {error}")))?;

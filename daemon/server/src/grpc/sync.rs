@@ -81,7 +81,7 @@ impl SyncService for SyncHandler {
         let theirs = frontier_from_wire(frontier).map_err(CallError::from)?;
         Ok(Response::new(stream_changes(
             state,
-            move |sync, filter, visit| sync.changes_after(&theirs, filter, visit),
+            move |sync, filter, _, visit| sync.changes_after(&theirs, filter, visit),
             |changes, header| v1::DownloadChangesResponse { changes, header: Some(header) },
         )))
     }
@@ -103,7 +103,7 @@ impl SyncService for SyncHandler {
         let ranges = ranges_from_wire(request.into_inner().ranges)?;
         Ok(Response::new(stream_changes(
             state,
-            move |sync, filter, visit| sync.payloads(&ranges, filter, visit),
+            move |sync, filter, wanted, visit| sync.payloads(&ranges, filter, wanted, visit),
             |changes, header| v1::DownloadPayloadsResponse { changes, header: Some(header) },
         )))
     }
@@ -124,8 +124,10 @@ impl SyncService for SyncHandler {
         let state = self.admitted(&request)?;
         let sha256 = digest_from_wire(&request.into_inner().sha256)?;
         let open = move |state: &CallState| {
+            let filter = state.peers.filter_of_device(state.device());
+            let included = !state.peers.included_files([sha256].into(), filter.as_ref())?.is_empty();
             let erased = state.peers.is_erased_file(&sha256)?;
-            Ok(if erased { None } else { state.store.blob_open(sha256.as_bytes())? })
+            Ok(if erased || !included { None } else { state.store.blob_open(sha256.as_bytes())? })
         };
         let file = state.run_blocking(open).await?;
         let file = file.ok_or_else(|| CallError::not_found(ResourceKind::Attachment, sha256.to_hex()))?;
@@ -180,16 +182,16 @@ fn get_frontier(
     let v1::GetFrontierRequest { caller_frontier, caller_origin, caller_file_recipient } = request;
     let theirs = caller_frontier.map(frontier_from_wire).transpose()?;
     let identity = identity_from_wire(&caller_origin, caller_file_recipient)?;
-    let frontier = state.peers.prepare()?;
+    let filter = state.peers.filter_of_device(state.device());
+    let frontier = state.peers.offered(state.peers.prepare()?, filter.as_ref())?;
     note(state, theirs, 0, 0);
     if let Some(device) = state.device() {
         state.peers.note_identity(device, identity);
     }
     let origin = state.peers.sync().origin()?.map(|origin| origin.to_string()).unwrap_or_default();
-    let missing = state.peers.missing_payloads()?;
     Ok(v1::GetFrontierResponse {
         payload_state: payload_state(state)?,
-        missing_payloads: signed(missing),
+        missing_state: state.peers.missing_state(key_of(state))?,
         frontier: Some(frontier_to_wire(&frontier)),
         origin,
         format_version: VERSION.into(),
@@ -203,8 +205,12 @@ fn get_frontier(
 /// Returns what changes when this store may have more payloads for the caller.
 fn payload_state(state: &CallState) -> Result<String, CallError> {
     let filter = state.peers.filter_of_device(state.device());
-    let key = state.device().map_or("", |device| device.id.as_str());
-    Ok(state.peers.payload_state(key, filter.as_ref())?)
+    Ok(state.peers.payload_state(key_of(state), filter.as_ref())?)
+}
+
+/// Returns under what the calling peer is known; an empty text for the owner.
+fn key_of(state: &CallState) -> &str {
+    state.device().map_or("", |device| device.id.as_str())
 }
 
 /// Streams the frontier until the reader is gone or the daemon stops.
@@ -213,20 +219,23 @@ fn watch_frontier(
     mut stopping: watch::Receiver<bool>,
 ) -> Messages<v1::WatchFrontierResponse> {
     let (sender, receiver) = mpsc::channel(BUFFERED_MESSAGES);
-    let (mut frontiers, mut policies) =
-        (state.peers.watch_frontier(), state.devices.registry().subscribe());
+    let (mut frontiers, mut policies) = (state.peers.watch_frontier(), state.devices.registry().subscribe());
     let watching = async move {
         loop {
             policies.mark_unchanged();
-            let frontier = frontier_to_wire(&frontiers.borrow_and_update());
-            let payload_state = match state.run_blocking(payload_state).await {
-                Ok(payload_state) => payload_state,
+            let ours = frontiers.borrow_and_update().clone();
+            let read = move |state: &CallState| {
+                let filter = state.peers.filter_of_device(state.device());
+                Ok((state.peers.offered(ours, filter.as_ref())?, payload_state(state)?))
+            };
+            let (frontier, payload_state) = match state.run_blocking(read).await {
+                Ok(read) => read,
                 Err(status) => {
                     drop(sender.send(Err(status)).await);
                     return;
                 }
             };
-            let (frontier, header) = (Some(frontier), Some(state.header()));
+            let (frontier, header) = (Some(frontier_to_wire(&frontier)), Some(state.header()));
             let message = v1::WatchFrontierResponse { frontier, header, payload_state };
             if sender.send(Ok(message)).await.is_err() {
                 return;
@@ -254,7 +263,9 @@ fn watch_frontier(
 /// Streams the changes that `read` visits, with the payloads that it gives to the caller.
 fn stream_changes<T: Send + 'static>(
     state: CallState,
-    read: impl FnOnce(&Sync, Option<&dyn RecordFilter>, Visit<'_>) -> Result<(), SyncError> + Send + 'static,
+    read: impl FnOnce(&Sync, Option<&dyn RecordFilter>, &dyn Fn() -> bool, Visit<'_>) -> Result<(), SyncError>
+    + Send
+    + 'static,
     message: fn(Vec<Vec<u8>>, v1::StoreHeader) -> T,
 ) -> Messages<T> {
     let (sender, receiver) = mpsc::channel(BUFFERED_MESSAGES);
@@ -264,7 +275,8 @@ fn stream_changes<T: Send + 'static>(
         let header = state.header();
         let filter = state.peers.filter_of_device(state.device());
         let filter = SelectionFilter::of(filter.as_ref());
-        let read = |visit: Visit<'_>| read(state.peers.sync(), filter, visit);
+        let wanted = || !sender.is_closed() && check_not_paused(&state).is_ok();
+        let read = |visit: Visit<'_>| read(state.peers.sync(), filter, &wanted, visit);
         let outcome = send_batches(read, STALL_TIMEOUT, |changes| {
             let message = message(changes, header.clone());
             let paused = check_not_paused(&state).is_err();
@@ -285,7 +297,11 @@ fn ranges_from_wire(wire: Vec<v1::ChangeRange>) -> Result<Vec<PayloadRange>, Cal
     if wire.is_empty() || wire.len() > MAX_RANGES {
         return Err(CallError::invalid_field("ranges", format!("must be 1 to {MAX_RANGES}")));
     }
-    Ok(wire.into_iter().map(range_from_wire).collect::<Result<_, _>>()?)
+    let ranges: Vec<PayloadRange> = wire.into_iter().map(range_from_wire).collect::<Result<_, _>>()?;
+    if ranges.windows(2).any(|pair| !pair[0].is_before(&pair[1])) {
+        return Err(CallError::invalid_field("ranges", "must be in order, and none may overlap"));
+    }
+    Ok(ranges)
 }
 
 fn list_missing_payloads(
@@ -343,7 +359,8 @@ async fn receive_all(
         check_not_paused(state)?;
         let WireChanges { changes, newer } = changes_from_wire(&message.changes)
             .map_err(|error| CallError::invalid_field("changes", format!("cannot be read: {error}")))?;
-        let received = state.run_blocking(move |state| Ok(state.peers.receive(&changes)?)).await?;
+        let received =
+            state.run_blocking(move |state| Ok(state.peers.receive(key_of(state), &changes)?)).await?;
         response.new_changes += signed(received.new + received.completed);
         response.repeated_changes += signed(received.repeated);
         for refused in newer.into_iter().chain(received.refused.iter().map(refused_to_wire)) {
@@ -364,7 +381,8 @@ fn list_missing_files(
     mut request: v1::ListMissingFilesRequest,
 ) -> Result<v1::ListMissingFilesResponse, CallError> {
     let page = page_request!(state, "ListMissingFiles", request)?;
-    let missing = state.peers.files_to_take(state.device())?;
+    let filter = state.peers.filter_of_device(state.device());
+    let missing = state.peers.included_files(state.peers.files_to_take(state.device())?, filter.as_ref())?;
     let all: Vec<String> = missing.iter().map(Sha256Digest::to_hex).collect();
     let (sha256, next_page_token) = state.fill_from(&page, &all, Ok)?;
     Ok(v1::ListMissingFilesResponse { sha256, next_page_token, header: Some(state.header()) })

@@ -6,7 +6,7 @@ use satchel_core::sync::FileError;
 use satchel_devices::Device;
 use satchel_pam::hash::Sha256Digest;
 
-use super::{PeerView, Peers, PeersError, exchange::Outgoing, exchange::blocking, lock};
+use super::{PeerView, Peers, PeersError, exchange::blocking, lock, outgoing::Outgoing};
 
 /// How long somebody who wants a file waits for it.
 const WAIT: Duration = Duration::from_secs(30);

@@ -13,7 +13,7 @@ use satchel_sync::{
     change_file::{ChangeFileError, ChangeFileHeader, ChangeFileVisitor},
 };
 
-use super::{SelectionFilter, Direction, FileError, Peers, PeersError, lock, status::Contact};
+use super::{Direction, FileError, Peers, PeersError, SelectionFilter, lock, status::Contact};
 use crate::peers::PeerView;
 
 /// Changes and bytes that are stored at once.
@@ -124,7 +124,8 @@ impl Peers {
         if let Some(gap) = header.base.lacked_by(&ours).ranges.first() {
             return Err(refused(ChangeFileRefusal::Gap(gap.origin)));
         }
-        let mut receiver = Receiver::new(self, &header);
+        let sender = senders.first().map(|peer| peer.key().to_owned()).unwrap_or_default();
+        let mut receiver = Receiver::new(self, &header, sender);
         let read = self.0.sync.read_change_file(opened()?, &mut receiver);
         // What has come is applied in any case.
         let stored = receiver.store();
@@ -198,6 +199,8 @@ fn refusal(refused: &Refused) -> String {
 /// Stores the changes and files of a file as they come.
 struct Receiver<'a> {
     peers: &'a Peers,
+    /// The key of the peer that has written the file.
+    sender: String,
     pending: Vec<SignedChange>,
     bytes: usize,
     /// What the file said about itself when it was checked.
@@ -211,9 +214,9 @@ struct Receiver<'a> {
 }
 
 impl<'a> Receiver<'a> {
-    fn new(peers: &'a Peers, header: &'a ChangeFileHeader) -> Self {
+    fn new(peers: &'a Peers, header: &'a ChangeFileHeader, sender: String) -> Self {
         let (pending, received) = (Vec::new(), Received::default());
-        Self { peers, pending, bytes: 0, header, received, files: 0, problem: None, changed: true }
+        Self { peers, sender, pending, bytes: 0, header, received, files: 0, problem: None, changed: true }
     }
 
     fn store(&mut self) -> Result<(), PeersError> {
@@ -222,7 +225,8 @@ impl<'a> Receiver<'a> {
         if pending.is_empty() {
             return Ok(());
         }
-        let Received { new, repeated, completed, refused, own_fork: _ } = self.peers.receive(&pending)?;
+        let Received { new, repeated, completed, withheld: _, refused, own_fork: _ } =
+            self.peers.receive(&self.sender, &pending)?;
         self.changed |= new + completed > 0;
         self.received.new += new;
         self.received.repeated += repeated;

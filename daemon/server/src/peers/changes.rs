@@ -83,12 +83,18 @@ impl Peers {
         Ok(frontier)
     }
 
-    /// Stores changes of a peer. If they show that this store was restored from an earlier copy of itself, it goes on with a new series.
+    /// Stores changes of the peer with this [key](super::PeerView::key). If they show that this store was restored from an earlier copy of itself, it goes on with a new series.
     /// Blocks.
     ///
     /// # Errors
     /// When the store cannot be read or written.
-    pub(crate) fn receive(&self, changes: &[SignedChange]) -> Result<Received, PeersError> {
+    pub(crate) fn receive(&self, peer: &str, changes: &[SignedChange]) -> Result<Received, PeersError> {
+        let received = self.store_changes(changes)?;
+        self.0.payloads.note_received(peer, &received);
+        Ok(received)
+    }
+
+    fn store_changes(&self, changes: &[SignedChange]) -> Result<Received, PeersError> {
         if self.0.stopped.load(Ordering::Relaxed) {
             return Err(PeersError::Stopping);
         }
@@ -129,6 +135,8 @@ impl Peers {
         let applied = applied?;
         if applied.erasures > 0 {
             self.0.erasing.send_replace(true);
+        } else {
+            self.0.payloads.note_applied();
         }
         let blocked = applied.blocked.first().map(|blocked| {
             format!(

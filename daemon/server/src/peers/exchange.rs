@@ -6,26 +6,21 @@ mod payloads;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
 use satchel_core::sync::{RecordFilter, Sync, SyncError};
-use satchel_devices::Credentials;
-use satchel_pam::hash::Sha256Digest;
 use satchel_proto::v1::{self, sync_service_client::SyncServiceClient};
 use satchel_sync::{Frontier, OriginId, SignedChange, limits::VERSION};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Response, Status, Streaming, transport::Channel};
 
-use self::payloads::PayloadsDue;
 use super::{
     Peers, PeersError, SelectionFilter, lock,
-    status::{Contact, PeerState, PeerView, differing},
+    outgoing::Outgoing,
+    status::{PeerState, differing},
 };
 use crate::{
     connect::{connect_peer, renew},
@@ -42,103 +37,10 @@ use crate::{
 const STALL_TIMEOUT: Duration = Duration::from_mins(5);
 /// How long the peer may take for a call that has one answer: with the first one, it writes all that it has as a series.
 const CALL_TIMEOUT: Duration = Duration::from_hours(1);
-/// Longest text with which a peer says which payloads it has.
-const MAX_PAYLOAD_STATE_BYTES: usize = 256;
+/// Longest text with which a peer says which payloads it has and lacks.
+const MAX_STATE_BYTES: usize = 256;
 /// Messages that wait to be sent.
 const BUFFERED_MESSAGES: usize = 1;
-
-/// A daemon that this one connects to.
-pub(super) struct Outgoing {
-    credentials: Mutex<Credentials>,
-    contact: Mutex<Contact>,
-    /// Held during an exchange, so that there is only one at a time.
-    exchanging: tokio::sync::Mutex<()>,
-    pub(super) woken: Notify,
-    removed: AtomicBool,
-    /// Files that could not be exchanged with the peer. They are not tried again in this run.
-    failed_files: Mutex<BTreeSet<Sha256Digest>>,
-}
-
-impl Outgoing {
-    pub(super) fn new(credentials: Credentials, contact: Contact) -> Self {
-        Self {
-            credentials: Mutex::new(credentials),
-            contact: Mutex::new(contact),
-            exchanging: tokio::sync::Mutex::default(),
-            woken: Notify::new(),
-            removed: AtomicBool::new(false),
-            failed_files: Mutex::default(),
-        }
-    }
-
-    pub(super) fn name(&self) -> String {
-        lock(&self.credentials).name.clone()
-    }
-
-    pub(super) fn credentials(&self) -> Credentials {
-        lock(&self.credentials).clone()
-    }
-
-    pub(super) fn set_credentials(&self, credentials: Credentials) {
-        *lock(&self.credentials) = credentials;
-    }
-
-    /// Lets the task that follows the peer look at its settings again.
-    pub(super) fn wake(&self) {
-        self.woken.notify_one();
-    }
-
-    pub(super) fn remove(&self) {
-        self.removed.store(true, Ordering::Relaxed);
-        self.wake();
-    }
-
-    pub(super) fn is_removed(&self) -> bool {
-        self.removed.load(Ordering::Relaxed)
-    }
-
-    /// Returns which changes the peer had at the last contact.
-    pub(super) fn theirs(&self) -> Option<Frontier> {
-        lock(&self.contact).theirs.clone()
-    }
-
-    /// Returns what is known of the peer.
-    pub(super) fn contact(&self) -> Contact {
-        lock(&self.contact).clone()
-    }
-
-    /// Changes what is known of the peer.
-    pub(super) fn update(&self, change: impl FnOnce(&mut Contact)) {
-        change(&mut lock(&self.contact));
-    }
-
-    pub(super) fn view(&self, ours: &Frontier, paused: bool) -> PeerView {
-        let credentials = self.credentials();
-        let contact = lock(&self.contact).clone();
-        PeerView {
-            name: credentials.name.clone(),
-            addresses: credentials.addresses.clone(),
-            fingerprint: credentials.fingerprint().ok().map(|fingerprint| fingerprint.to_string()),
-            device_id: credentials.device_id().map(|id| id.to_string()).unwrap_or_default(),
-            ..contact.view(ours, paused)
-        }
-    }
-
-    /// Notes how an exchange, or the attempt to connect, ended.
-    pub(super) fn note(&self, outcome: &Result<Option<String>, PeersError>) {
-        let mut contact = lock(&self.contact);
-        match outcome {
-            Ok(problem) => {
-                contact.state = PeerState::Ok;
-                contact.last_error.clone_from(problem);
-            }
-            Err(error) => {
-                contact.state = PeerState::Failed;
-                contact.last_error = Some(satchel_source::chain(error));
-            }
-        }
-    }
-}
 
 /// Connects to a peer, and renews the certificate of this daemon if it is due.
 ///
@@ -149,11 +51,15 @@ pub(super) async fn connect(peers: &Peers, peer: &Arc<Outgoing>) -> Result<Chann
     let channel = connect_peer(&credentials).await?;
     if credentials.renewal_due(peers.0.clock.now_micros())? {
         let renewed = renew(channel.clone(), &credentials).await?;
-        let (folder, saved, current) = (peers.folder(), renewed.clone(), Arc::clone(peer));
-        // Otherwise a peer that is being removed would come back.
-        let save = move || if current.is_removed() { Ok(()) } else { Ok(saved.save(&folder)?) };
+        let (folder, current) = (peers.folder(), Arc::clone(peer));
+        let save = move || {
+            // Otherwise a peer that is being removed would come back.
+            if !current.is_removed() {
+                current.change_credentials(&folder, |known| known.certificate = renewed.certificate)?;
+            }
+            Ok(())
+        };
         blocking(save).await?;
-        peer.set_credentials(renewed);
     }
     Ok(channel)
 }
@@ -170,7 +76,7 @@ pub(super) async fn exchange(
     let _alone = peer.exchanging.lock().await;
     lock(&peer.contact).state = PeerState::Syncing;
     let (client, mended) = (client(channel), BTreeSet::new());
-    let mut exchange = Exchange { peers, peer, client, problem: None, moved: 0, mended, payloads: None };
+    let mut exchange = Exchange { peers, peer, client, problem: None, moved: 0, mended };
     let outcome = exchange.run().await;
     let saved = peers.clone();
     blocking(move || {
@@ -198,8 +104,6 @@ struct Exchange<'a> {
     moved: u64,
     /// The series with two branches that were united, or could not be.
     mended: BTreeSet<OriginId>,
-    /// Which payloads are still to be exchanged; `None` before the peer was asked.
-    payloads: Option<PayloadsDue>,
 }
 
 impl Exchange<'_> {
@@ -208,8 +112,7 @@ impl Exchange<'_> {
         loop {
             let ours = self.prepare().await?;
             // Also tells the peer which changes this store has now.
-            let Answer { frontier: theirs, origin, missing_payloads } = self.frontier_of_peer(&ours).await?;
-            self.find_due_payloads(missing_payloads).await?;
+            let Answer { frontier: theirs, origin, missing_state } = self.frontier_of_peer(&ours).await?;
             let (own, now) = (self.own_origin().await?, self.peers.0.clock.now_micros());
             lock(&self.peer.contact).reached(now, Some(theirs.clone()));
             if own == origin && ours == theirs && !self.peers.0.renewed.swap(true, Ordering::Relaxed) {
@@ -219,7 +122,7 @@ impl Exchange<'_> {
                 continue;
             }
             let fetches = !theirs.lacked_by(&ours).ranges.is_empty();
-            let sends = !ours.lacked_by(&theirs).ranges.is_empty();
+            let sends = !self.offered(ours.clone()).await?.lacked_by(&theirs).ranges.is_empty();
             let before = self.moved;
             if fetches {
                 self.download(&ours).await?;
@@ -233,7 +136,7 @@ impl Exchange<'_> {
                     continue;
                 }
                 self.check_end((&ours, &theirs), (own, own == origin))?;
-                if self.exchange_payloads(missing_payloads).await? {
+                if self.exchange_payloads(missing_state).await? {
                     continue;
                 }
                 return self.exchange_files().await;
@@ -278,6 +181,12 @@ impl Exchange<'_> {
         blocking(move || peers.prepare()).await
     }
 
+    /// Returns which changes are offered to the peer.
+    async fn offered(&self, ours: Frontier) -> Result<Frontier, PeersError> {
+        let (peers, filter) = (self.peers.clone(), self.peer.filter());
+        blocking(move || peers.offered(ours, filter.as_ref())).await
+    }
+
     async fn own_origin(&self) -> Result<OriginId, PeersError> {
         let peers = self.peers.clone();
         blocking(move || Ok(peers.0.sync.ensure_begun(&peers.0.data_dir)?)).await
@@ -300,7 +209,7 @@ impl Exchange<'_> {
             instance_id,
             file_recipient,
             payload_state,
-            missing_payloads,
+            missing_state,
         } = answered(self.client.get_frontier(request)).await?;
         if instance_id == self.peers.instance_id() {
             return Err(PeersError::Itself);
@@ -312,15 +221,14 @@ impl Exchange<'_> {
         let identity = identity_from_wire(&origin, file_recipient)
             .map_err(|error| PeersError::Malformed(format!("an identity that cannot be read: {error}")))?;
         let origin = identity.origin.ok_or_else(|| malformed("no id of its series"))?;
-        if payload_state.len() > MAX_PAYLOAD_STATE_BYTES {
+        if [&payload_state, &missing_state].into_iter().any(|state| state.len() > MAX_STATE_BYTES) {
             return Err(malformed("a state of its payloads that is too long"));
         }
         self.peer.update(|contact| {
             contact.identified(identity);
             contact.payload_state = payload_state;
         });
-        let missing_payloads = u64::try_from(missing_payloads).unwrap_or_default();
-        Ok(Answer { frontier: theirs(frontier)?, origin, missing_payloads })
+        Ok(Answer { frontier: theirs(frontier)?, origin, missing_state })
     }
 
     /// Fetches what this store lacks, and lets it take effect.
@@ -356,7 +264,8 @@ impl Exchange<'_> {
         let WireChanges { changes, newer } = changes_from_wire(&changes)
             .map_err(|error| PeersError::Malformed(format!("a change that cannot be read: {error}")))?;
         let peers = self.peers.clone();
-        let received = blocking(move || peers.receive(&changes)).await?;
+        let name = self.peer.name();
+        let received = blocking(move || peers.receive(&name, &changes)).await?;
         self.moved += received.new + received.completed;
         lock(&self.peer.contact).received += received.new + received.completed;
         let refused = received.refused.first().map(|refused| {
@@ -370,21 +279,25 @@ impl Exchange<'_> {
 
     /// Sends what the peer lacks.
     async fn upload(&mut self, theirs: Frontier) -> Result<(), PeersError> {
-        self.send(move |sync, filter, visit| sync.changes_after(&theirs, filter, visit)).await
+        self.send(move |sync, filter, _, visit| sync.changes_after(&theirs, filter, visit)).await
     }
 
     /// Sends the changes that `read` visits, with the payloads that it gives to the peer.
     async fn send(
         &mut self,
-        read: impl FnOnce(&Sync, Option<&dyn RecordFilter>, Visit<'_>) -> Result<(), SyncError> + Send + 'static,
+        read: impl FnOnce(&Sync, Option<&dyn RecordFilter>, &dyn Fn() -> bool, Visit<'_>) -> Result<(), SyncError>
+        + Send
+        + 'static,
     ) -> Result<(), PeersError> {
         let (sender, receiver) = mpsc::channel(BUFFERED_MESSAGES);
         self.check_wanted()?;
         let (peers, peer) = (self.peers.clone(), Arc::clone(self.peer));
         let reading = tokio::task::spawn_blocking(move || {
-            let filter = peers.filter_of_outgoing(&peer.name());
+            let filter = peer.filter();
             let filter = SelectionFilter::of(filter.as_ref());
-            let read = |visit: Visit<'_>| read(&peers.0.sync, filter, visit);
+            let wanted =
+                || !peer.is_removed() && !peers.0.stopped.load(Ordering::Relaxed) && !sender.is_closed();
+            let read = |visit: Visit<'_>| read(&peers.0.sync, filter, &wanted, visit);
             send_batches(read, STALL_TIMEOUT, |changes| {
                 let (sender, removed) = (sender.clone(), peer.is_removed());
                 async move { !removed && sender.send(v1::UploadChangesRequest { changes }).await.is_ok() }
@@ -411,8 +324,8 @@ impl Exchange<'_> {
 struct Answer {
     frontier: Frontier,
     origin: OriginId,
-    /// Changes of which it lacks the payloads.
-    missing_payloads: u64,
+    /// What changes when it comes to lack payloads; empty if it lacks none.
+    missing_state: String,
 }
 
 type Visit<'a> = &'a mut dyn FnMut(SignedChange) -> bool;

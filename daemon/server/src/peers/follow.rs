@@ -15,8 +15,9 @@ use tokio::{sync::watch, task::JoinSet, time::sleep};
 
 use super::{
     Peers, PeersError,
-    exchange::{Outgoing, blocking, client, connect, exchange, theirs},
+    exchange::{blocking, client, connect, exchange, theirs},
     lock,
+    outgoing::Outgoing,
 };
 
 /// How often changes are exchanged although no daemon has told of any.

@@ -98,16 +98,16 @@ pub(super) struct Contact {
     pub(super) sent: u64,
     /// What the peer said last about the payloads that it has for this store.
     pub(super) payload_state: String,
-    /// When payloads were exchanged last.
-    pub(super) payloads: PayloadsExchanged,
+    /// What both stores said when payloads were exchanged last.
+    pub(super) payloads: PayloadStates,
 }
 
-/// When payloads that were withheld were exchanged last with a peer: the state of the store that has them, and how many the other one lacked
-/// then. Only if one of the two is another one now is there something to exchange.
+/// What the stores of this daemon and a peer say about payloads that were withheld: the one that has them, and the one that lacks them. Only if
+/// one of the two says something else than the last time is there something to exchange.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct PayloadsExchanged {
-    pub(super) fetched: (String, u64),
-    pub(super) sent: (String, u64),
+pub(super) struct PayloadStates {
+    pub(super) fetched: (String, String),
+    pub(super) sent: (String, String),
 }
 
 impl Contact {

@@ -51,11 +51,7 @@ fn changed_selection(
     let DeviceSelection { platforms, tags, types, denied_tags, created, exportable_only } = selection;
     let keep = |restriction| !clear.contains(&restriction);
     DeviceSelection {
-        platforms: replaced(
-            platforms,
-            keep(ClearableRestriction::Platform),
-            given.platforms.into_iter(),
-        ),
+        platforms: replaced(platforms, keep(ClearableRestriction::Platform), given.platforms.into_iter()),
         tags: replaced(tags, keep(ClearableRestriction::Tag), given.tags.into_iter()),
         types: replaced(types, keep(ClearableRestriction::Type), given.types.into_iter()),
         denied_tags: replaced(
@@ -129,8 +125,7 @@ mod tests {
             scopes: vec![ScopeArg::MemoriesRead],
             ..PolicyArgs::default()
         };
-        let policy =
-            DevicePolicy { entity: "notes".to_owned(), ..new(&args, &fixed()).unwrap() };
+        let policy = DevicePolicy { entity: "notes".to_owned(), ..new(&args, &fixed()).unwrap() };
         assert_eq!(
             (policy.role, policy.scopes.as_slice()),
             (DeviceRole::Agent.into(), &[Scope::MemoriesRead.into()][..])
@@ -158,8 +153,7 @@ mod tests {
 
     #[test]
     fn a_time_that_cannot_be_read_is_refused() {
-        let selection =
-            SelectionArgs { created_since: Some("soon".to_owned()), ..SelectionArgs::default() };
+        let selection = SelectionArgs { created_since: Some("soon".to_owned()), ..SelectionArgs::default() };
         let args = PolicyArgs { selection, ..PolicyArgs::default() };
         let error = new(&args, &fixed()).unwrap_err().to_string();
         assert!(error.contains("--created-since"), "{error}");

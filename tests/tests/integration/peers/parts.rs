@@ -1,14 +1,17 @@
 //! Peers that get only a part of a store.
 
 use anyhow::{Context as _, Result, ensure};
-use satchel_proto::v1::{self, DeviceRole};
+use satchel_pam::hash::Sha256Digest;
+use satchel_proto::v1::{self, DeviceRole, sync_service_client::SyncServiceClient};
 use satchel_tests::{
     test_daemon::TestDaemon,
-    test_device::{create_pairing, policy},
+    test_device::{TestDevice, create_pairing, policy},
 };
+use tonic::Code;
 
 use super::{
     change_files::carry,
+    hostile::demo_with_file,
     peer_daemon::{add, content, eventually, in_step, listed, memories, pair, peers, start, start_new},
 };
 
@@ -191,6 +194,69 @@ async fn what_one_peer_withholds_comes_from_another_one() -> Result<()> {
     comes(&third, &home).await?;
     eventually("nothing is missing", async || Ok((withheld(&third).await? == 0).then_some(()))).await?;
     in_step(&[&whole, &third]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_peer_gets_no_file_of_other_records() -> Result<()> {
+    let (desk, folder) = (start_new().await?, tempfile::tempdir()?);
+    let bytes = b"a picture of a beehive";
+    demo_with_file(folder.path(), bytes)?;
+    desk.import(folder.path()).await?;
+    let gets = async |name: &str, platform: &str| {
+        let platforms = vec![platform.to_owned()];
+        let selection = Some(v1::DeviceSelection { platforms, ..v1::DeviceSelection::default() });
+        let policy = v1::DevicePolicy { selection, ..policy(DeviceRole::Peer) };
+        let peer = TestDevice::pair(&desk, name, policy).await?;
+        let request = v1::DownloadFileRequest { sha256: Sha256Digest::of(bytes).to_hex() };
+        match SyncServiceClient::new(peer.channel).download_file(request).await {
+            Ok(mut stream) => Ok(stream.get_mut().message().await?.is_some()),
+            Err(status) if status.code() == Code::NotFound => Ok(false),
+            Err(status) => Err(anyhow::Error::from(status)),
+        }
+    };
+    ensure!(gets("one", "chatgpt").await?);
+    ensure!(!gets("two", "claude").await?);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ranges_that_overlap_are_refused() -> Result<()> {
+    let desk = start_new().await?;
+    let peer = TestDevice::pair(&desk, "peer", policy(DeviceRole::Peer)).await?;
+    let range = |first: i64, last: i64| {
+        let origin = "0a1b2c3d-0000-4000-8000-000000000001".to_owned();
+        v1::ChangeRange { origin, first, last }
+    };
+    let ask = async |ranges: Vec<v1::ChangeRange>| {
+        let mut sync = SyncServiceClient::new(peer.channel.clone());
+        sync.download_payloads(v1::DownloadPayloadsRequest { ranges }).await.map(drop)
+    };
+    ask(vec![range(1, 3), range(4, 1 << 26)]).await?;
+    let many = (1..=10_001).map(|at| range(at, at)).collect();
+    for wrong in [vec![], vec![range(1, 3), range(3, 4)], vec![range(5, 6), range(1, 2)], many] {
+        let status = ask(wrong).await.err().context("it is refused")?;
+        ensure!(status.code() == Code::InvalidArgument && status.message().contains("ranges"), "{status:?}");
+    }
+    Ok(())
+}
+
+/// Many memories enter the part while payloads are exchanged.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_lost_that_enters_the_part_during_an_exchange() -> Result<()> {
+    let (whole, partial) = (start_new().await?, start_new().await?);
+    pair_parts((&partial, Some(tagged("work"))), (&whole, None)).await?;
+    let mut ids = Vec::new();
+    for number in 0..30 {
+        ids.push(add_tagged(&whole, &format!("Fact {number}"), "home").await?);
+    }
+    settled(&[&whole, &partial]).await?;
+    for id in &ids {
+        tag(&whole, id, &["work"]).await?;
+    }
+    for id in &ids {
+        comes(&partial, id).await?;
+    }
+    Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]

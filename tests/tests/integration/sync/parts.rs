@@ -1,8 +1,11 @@
 //! Stores that give another one only a part of what they have.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use satchel_core::{
     edits::ReviewDecision,
     ingest::undo::UndoDirection,
@@ -10,11 +13,13 @@ use satchel_core::{
     sync::{RecordFacts, RecordFilter},
 };
 use satchel_pam::memory::{Access, Memory};
+use satchel_source::CancelToken;
 use satchel_store::{MemoryQuery, Revision};
 use satchel_sync::SignedChange;
 use satchel_tests::{generate::Rng, test_core::demo_folder};
+use serde_json::json;
 
-use super::{Peer, agent_memories, erasures, exchange, peer::ROUNDS, recordings};
+use super::{Peer, agent_memories, erasures, exchange, payloads::write_prompts, peer::ROUNDS, recordings};
 
 /// Records of these platforms and with one of these tags; an empty list does not restrict.
 #[derive(Clone, Default)]
@@ -76,7 +81,7 @@ fn changes(from: &Peer, to: &Peer, part: &Part) -> Result<Vec<SignedChange>> {
 /// Sends the payloads that `to` lacks, as far as it gets them now; returns their number.
 fn give_payloads(from: &Peer, to: &Peer, part: &Part) -> Result<usize> {
     let (missing, mut sent) = (to.sync.missing_payloads()?, Vec::new());
-    from.sync.payloads(&missing, Some(part), |change| {
+    from.sync.payloads(&missing, Some(part), &|| true, |change| {
         sent.push(change);
         true
     })?;
@@ -106,7 +111,7 @@ fn included(peer: &Peer, part: &Part) -> Result<Vec<Memory>> {
 }
 
 /// Returns a store with imports, edits, a recording, and what an agent wrote.
-fn full(folder: &std::path::Path) -> Result<Peer> {
+fn full(folder: &Path) -> Result<Peer> {
     let peer = Peer::new(folder, 1)?;
     for export in ["chatgpt-export", "claude-export"] {
         for import in peer.core.import(&demo_folder().join(export))? {
@@ -208,6 +213,137 @@ fn a_third_store_gets_the_rest_from_the_one_that_has_it() -> Result<()> {
     Ok(())
 }
 
+/// Writes a ChatGPT export in which the assistant has a list of memories.
+fn write_list(folder: &Path, lines: &[&str]) -> Result<PathBuf> {
+    let numbered = (1..).zip(lines).map(|(at, line)| format!("{at}. [2025-05-0{at}]. {line}"));
+    let list = numbered.collect::<Vec<_>>().join("\n");
+    let export = json!([{
+        "title": "Hives", "create_time": 1_751_360_400, "update_time": 1_751_360_500,
+        "current_node": "list", "conversation_id": "68148099-7a10-800f-9c51-000000000001",
+        "mapping": {
+            "root": {"id": "root", "message": null, "parent": null, "children": ["list"]},
+            "list": {"id": "list", "parent": "root", "children": [], "message": {
+                "id": "list", "author": {"role": "assistant"}, "create_time": 1_751_360_401.0, "recipient": "all",
+                "content": {"content_type": "model_editable_context", "model_set_context": list},
+                "metadata": {}}},
+        },
+    }]);
+    std::fs::create_dir_all(folder)?;
+    std::fs::write(folder.join("conversations.json"), export.to_string())?;
+    Ok(folder.to_owned())
+}
+
+#[test]
+fn a_list_comes_only_as_a_whole() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let (mut one, two) = (Peer::new(dir.path(), 1)?, Peer::new(dir.path(), 2)?);
+    let part = Part::tagged("work");
+    one.import(&write_list(
+        &dir.path().join("list"),
+        &["Keeps bees.", "Sells honey.", "Is shy.", "Has a van."],
+    )?)?;
+    let ids: Vec<String> = shown(&one)?.into_iter().map(|memory| memory.id).collect();
+    ensure!(ids.len() == 4);
+    one.tag(&ids[0], &["work"])?;
+    one.tag(&ids[1], &["work"])?;
+    give(&one, &two, &part)?;
+    ensure!(give_payloads(&one, &two, &part)? == 0 && shown(&two)?.is_empty());
+    let before = one.core.store.revision();
+    one.tag(&ids[2], &["work"])?;
+    give(&one, &two, &part)?;
+    ensure!(shown(&two)?.is_empty(), "one of them is not in the part");
+    // An erasure of the last one completes it.
+    one = erasures::erase(one, &Target::Memory(ids[3].clone()))?;
+    ensure!(one.sync.has_included(&part, before)?);
+    let sent = changes(&one, &two, &part)?;
+    let mut peers = vec![one, two];
+    erasures::take(&mut peers, 1, sent)?;
+    ensure!(give_payloads(&peers[0], &peers[1], &part)? > 0);
+    ensure!(shown(&peers[1])? == shown(&peers[0])? && shown(&peers[0])?.len() == 3);
+    Ok(())
+}
+
+#[test]
+fn what_has_not_taken_effect_is_not_offered() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let (one, two) = (Peer::new(dir.path(), 1)?, Peer::new(dir.path(), 2)?);
+    let three = Peer::new(dir.path(), 3)?;
+    let part = Part { denied: vec!["private"], ..Part::default() };
+    let secret = one.add("Is in love")?;
+    one.tag(&secret, &["private"])?;
+    two.sync.receive(one.changes_after(&two.sync.frontier()?)?)?;
+    for change in give(&two, &three, &part)? {
+        ensure!(Some(change.change().origin) == two.sync.origin()?, "the tag is not known here yet");
+    }
+    two.sync.apply(&CancelToken::new())?;
+    give(&two, &three, &part)?;
+    give_payloads(&two, &three, &part)?;
+    ensure!(shown(&two)?.len() == 1 && shown(&three)?.is_empty());
+    ensure!(three.sync.frontier()?.head(one.sync.origin()?.context("a series")?).is_some());
+    Ok(())
+}
+
+#[test]
+fn what_an_import_brought_to_a_relay_later_is_announced() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let (one, two) = (Peer::new(dir.path(), 1)?, Peer::new(dir.path(), 2)?);
+    let (three, part) = (Peer::new(dir.path(), 3)?, Part::tagged("work"));
+    one.import(&write_list(&dir.path().join("list"), &["Keeps bees."])?)?;
+    give(&one, &two, &part)?;
+    give(&two, &three, &part)?;
+    let before = two.core.store.revision();
+    let bees = shown(&one)?.remove(0).id;
+    one.tag(&bees, &["work"])?;
+    give(&one, &two, &part)?;
+    give_payloads(&one, &two, &part)?;
+    ensure!(shown(&two)?.len() == 1 && two.sync.has_included(&part, before)?);
+    give(&two, &three, &part)?;
+    ensure!(give_payloads(&two, &three, &part)? > 0);
+    ensure!(shown(&three)? == shown(&one)?);
+    Ok(())
+}
+
+#[test]
+fn rows_are_in_the_part_in_which_their_conversation_is() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let (one, two) = (Peer::new(dir.path(), 1)?, Peer::new(dir.path(), 2)?);
+    // The third list joins the first two.
+    for (name, prompts) in [("first", 0..4), ("second", 8..14), ("both", 2..10)] {
+        one.import(&write_prompts(&dir.path().join(name), prompts)?)?;
+        one.sync.record_history()?;
+    }
+    one.import(&demo_folder().join("claude-export"))?;
+    let part = Part::of_platform("gemini");
+    give(&one, &two, &part)?;
+    let of_gemini = |peer: &Peer| {
+        let conversations = peer.core.state()?.conversations.into_values();
+        let shown = conversations.filter(|shown| shown["provider"]["name"] == "gemini");
+        Ok::<_, anyhow::Error>(shown.collect::<Vec<_>>())
+    };
+    ensure!(of_gemini(&two)? == of_gemini(&one)? && of_gemini(&one)?.len() == 1);
+    ensure!(two.core.state()?.conversations.len() == 1);
+    // On to a third one, which gets what it gets from a store that has received it.
+    let three = Peer::new(dir.path(), 3)?;
+    give(&two, &three, &part)?;
+    ensure!(of_gemini(&three)? == of_gemini(&one)?);
+    Ok(())
+}
+
+#[test]
+fn nothing_more_is_read_for_a_reader_that_is_gone() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let (one, two) = (full(dir.path())?, Peer::new(dir.path(), 2)?);
+    give(&one, &two, &Part::of_platform("claude"))?;
+    let asked = std::cell::Cell::new(0);
+    let wanted = || {
+        asked.set(asked.get() + 1);
+        asked.get() < 3
+    };
+    one.sync.payloads(&two.sync.missing_payloads()?, Some(&Part::tagged("none")), &wanted, |_| true)?;
+    ensure!(asked.get() == 3, "{}", asked.get());
+    Ok(())
+}
+
 #[test]
 fn an_erasure_reaches_stores_that_have_a_part() -> Result<()> {
     let dir = tempfile::tempdir()?;
@@ -254,7 +390,8 @@ fn random_history(seed: u64) -> Result<()> {
         match rng.below(8) {
             0 => {
                 let name = if rng.chance(50) { "chatgpt-export" } else { "claude-export" };
-                imports.extend(one.core.import_again(&demo_folder().join(name))?.into_iter().map(|one| one.id));
+                imports
+                    .extend(one.core.import_again(&demo_folder().join(name))?.into_iter().map(|one| one.id));
             }
             1 if !imports.is_empty() => {
                 let import = &imports[usize::try_from(rng.below(imports.len() as u64))?];

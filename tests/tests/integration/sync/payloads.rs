@@ -253,7 +253,7 @@ fn changes_of_unknown_kinds_are_read_again_by_another_program() -> Result<()> {
 }
 
 /// Writes a list of prompts of Gemini, a minute apart, and returns its folder.
-fn write_prompts(folder: &Path, prompts: std::ops::Range<i64>) -> Result<PathBuf> {
+pub(super) fn write_prompts(folder: &Path, prompts: std::ops::Range<i64>) -> Result<PathBuf> {
     let row = |at: i64| {
         let time = Timestamp::saturating(START + at * MINUTE).to_string();
         json!({"header": "Gemini Apps", "title": format!("Prompted Question {at}"), "time": time,

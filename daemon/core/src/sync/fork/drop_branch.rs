@@ -37,6 +37,7 @@ pub(super) fn drop_branch(store: &Store, branch: &ContinuedBranch) -> Result<Vec
     for stored in branch_of(store, origin, base)? {
         let stored = stored?;
         changes.extend(moved_items(store, branch, &stored)?);
+        changes.extend(moved_payload(store, branch, &stored)?);
         changes.push(entries::remove_change(origin, stored.change.change().counter));
     }
     changes.extend(moved_pieces(store, branch)?);
@@ -44,10 +45,43 @@ pub(super) fn drop_branch(store: &Store, branch: &ContinuedBranch) -> Result<Vec
         changes.extend(moved_marks(store, branch, marked)?);
     }
     changes.extend(removed_marks(store, branch)?);
+    changes.extend(completed_marks(store, branch)?);
     changes.extend(moved_steps(store, branch)?);
     changes.extend(moved_undos(store, branch)?);
     changes.extend(moved_lacking(store, branch)?);
     Ok(changes)
+}
+
+/// Returns the change that gives the payload of a change to the one that repeats it, if that came without.
+fn moved_payload(
+    store: &Store,
+    branch: &ContinuedBranch,
+    stored: &StoredChange,
+) -> Result<Option<Change>, SyncError> {
+    let change = stored.change.change();
+    let Some((by, counter)) = branch.moved((change.origin, change.counter)) else { return Ok(None) };
+    let repeated = entries::change(store, by, counter)?;
+    let Some(repeated) = repeated.filter(|repeated| repeated.place == Place::Absent) else { return Ok(None) };
+    // Both have the digest that the author has signed.
+    let whole = match stored.change.payload() {
+        Some(payload) => repeated.change.with_payload(payload.to_vec()).ok(),
+        None => Some(repeated.change),
+    };
+    Ok(whole.map(|whole| entries::put_change(&whole, &stored.place)))
+}
+
+/// Returns the changes that forget that the repetitions of changes whose payloads are here came without them.
+fn completed_marks(store: &Store, branch: &ContinuedBranch) -> Result<Vec<Change>, SyncError> {
+    let (origin, base) = (branch.continuation.origin(), branch.continuation.base());
+    let mut withheld = CounterSet::load(store, Marked::Withheld, branch.by)?;
+    for stored in branch_of(store, origin, base)? {
+        let stored = stored?;
+        let place = (origin, stored.change.change().counter);
+        if let Some((_, counter)) = branch.moved(place).filter(|_| stored.place != Place::Absent) {
+            withheld.remove(store, counter)?;
+        }
+    }
+    Ok(withheld.take_changes())
 }
 
 /// Returns the changes that let the items which came with a change come with the one that repeats it.

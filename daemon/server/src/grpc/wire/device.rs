@@ -2,9 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use satchel_devices::{
-    AuditEntry, Device, DeviceKind, Period, Policy, Role, Scope, Selection, WindowState,
-};
+use satchel_devices::{AuditEntry, Device, DeviceKind, Period, Policy, Role, Scope, Selection, WindowState};
 use satchel_pam::memory::MemoryType;
 use satchel_proto::v1;
 use satchel_store::TimeRange;

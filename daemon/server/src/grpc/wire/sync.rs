@@ -80,11 +80,7 @@ pub(crate) fn identity_from_wire(origin: &str, recipient: String) -> Result<Peer
 #[must_use]
 pub fn range_to_wire(range: &PayloadRange) -> v1::ChangeRange {
     let PayloadRange { origin, first, last } = range;
-    v1::ChangeRange {
-        origin: origin.to_string(),
-        first: signed(first.get()),
-        last: signed(last.get()),
-    }
+    v1::ChangeRange { origin: origin.to_string(), first: signed(first.get()), last: signed(last.get()) }
 }
 
 /// Reads a run of changes.

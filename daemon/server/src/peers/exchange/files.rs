@@ -28,7 +28,9 @@ impl Exchange<'_> {
     /// Fetches the files of attachments that this store lacks, and sends those that the peer lacks.
     pub(super) async fn exchange_files(&mut self) -> Result<(), PeersError> {
         let (peers, peer) = (self.peers.clone(), Arc::clone(self.peer));
-        let missing = blocking(move || peers.files_to_fetch(&peer)).await?;
+        let missing =
+            blocking(move || peers.included_files(peers.files_to_fetch(&peer)?, peer.filter().as_ref()))
+                .await?;
         for digest in missing {
             if !lock(&self.peer.failed_files).contains(&digest) {
                 self.download_file(digest).await?;
@@ -104,8 +106,13 @@ impl Exchange<'_> {
         if lock(&self.peer.failed_files).contains(&digest) {
             return Ok(());
         }
-        let store = self.peers.0.store.clone();
-        let file = blocking(move || Ok(store.blob_open(digest.as_bytes()).map_err(SyncError::from)?)).await?;
+        let (peers, filter) = (self.peers.clone(), self.peer.filter());
+        let file = blocking(move || {
+            let included = peers.included_files([digest].into(), filter.as_ref())?;
+            let open = |digest: &Sha256Digest| peers.0.store.blob_open(digest.as_bytes());
+            Ok(included.first().map(open).transpose().map_err(SyncError::from)?.flatten())
+        })
+        .await?;
         let Some(mut file) = file else { return Ok(()) };
         let (sender, receiver) = mpsc::channel(BUFFERED_MESSAGES);
         let reading = tokio::task::spawn_blocking(move || {

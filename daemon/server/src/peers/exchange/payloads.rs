@@ -7,63 +7,42 @@ use satchel_proto::v1;
 use super::{Exchange, answered, blocking, next_message};
 use crate::{
     grpc::wire::sync::{range_from_wire, range_to_wire},
-    peers::{Peers, PeersError, lock, status::PayloadsExchanged},
+    peers::{PeersError, lock, status::PayloadStates},
 };
 
 /// Ranges of changes in one call.
 const RANGES: usize = 10_000;
 /// Ranges per page of a list.
-const PAGE: i32 = 1_000;
-/// Most pages that are read.
-const MAX_PAGES: u32 = 10_000;
-
-/// Which payloads are to be exchanged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct PayloadsDue {
-    fetch: bool,
-    send: bool,
-}
+const PAGE: usize = 1_000;
+/// Most ranges that are read.
+const MAX_RANGES: usize = 1_000_000;
 
 impl Exchange<'_> {
-    /// Finds out which payloads are to be exchanged, at the beginning of an exchange: those of a store that lacks some, if the other one may have
-    /// more of them than the last time. `theirs` is how many the peer lacks. What comes without its payload in this exchange does not count,
-    /// as the peer has just withheld it.
-    pub(super) async fn find_due_payloads(&mut self, theirs: u64) -> Result<(), PeersError> {
-        if self.payloads.is_none() {
-            let now = self.payload_states(theirs).await?;
-            let last = lock(&self.peer.contact).payloads.clone();
-            let due = |now: &(String, u64), last| now.1 > 0 && !now.0.is_empty() && *now != last;
-            let (fetch, send) = (due(&now.fetched, last.fetched), due(&now.sent, last.sent));
-            self.payloads = Some(PayloadsDue { fetch, send });
-        }
-        Ok(())
-    }
-
-    /// Exchanges the payloads that are due. Returns whether there were any; then both stores may have changed. Otherwise it is noted that there
-    /// is nothing to exchange.
-    pub(super) async fn exchange_payloads(&mut self, theirs: u64) -> Result<bool, PeersError> {
-        let due = self.payloads.replace(PayloadsDue::default()).unwrap_or_default();
-        if due.fetch {
+    /// Exchanges payloads, if one of the two stores lacks some and the other one may have more of them than the last time. `theirs` is what the
+    /// peer says about those that it lacks. Returns whether payloads were exchanged; then both stores may have changed.
+    pub(super) async fn exchange_payloads(&mut self, theirs: String) -> Result<bool, PeersError> {
+        // Those of before the exchange: what changes meanwhile is exchanged the next time.
+        let now = self.payload_states(theirs).await?;
+        let last = lock(&self.peer.contact).payloads.clone();
+        let due = |(has, lacks): &(String, String)| !has.is_empty() && !lacks.is_empty();
+        let (fetches, sends) =
+            (due(&now.fetched) && now.fetched != last.fetched, due(&now.sent) && now.sent != last.sent);
+        if fetches {
             self.fetch_payloads().await?;
         }
-        if due.send {
+        if sends {
             self.send_payloads().await?;
         }
-        if due != PayloadsDue::default() {
-            return Ok(true);
-        }
-        let now = self.payload_states(theirs).await?;
         lock(&self.peer.contact).payloads = now;
-        Ok(false)
+        Ok(fetches || sends)
     }
 
-    async fn payload_states(&self, theirs: u64) -> Result<PayloadsExchanged, PeersError> {
-        let fetched = lock(&self.peer.contact).payload_state.clone();
-        let (peers, name) = (self.peers.clone(), self.peer.name());
+    async fn payload_states(&self, theirs: String) -> Result<PayloadStates, PeersError> {
+        let has = lock(&self.peer.contact).payload_state.clone();
+        let (peers, name, filter) = (self.peers.clone(), self.peer.name(), self.peer.filter());
         blocking(move || {
-            let filter = peers.filter_of_outgoing(&name);
-            let sent = peers.payload_state(&name, filter.as_ref())?;
-            Ok(PayloadsExchanged { fetched: (fetched, peers.missing_payloads()?), sent: (sent, theirs) })
+            let fetched = (has, peers.missing_state(&name)?);
+            Ok(PayloadStates { fetched, sent: (peers.payload_state(&name, filter.as_ref())?, theirs) })
         })
         .await
     }
@@ -72,8 +51,7 @@ impl Exchange<'_> {
         let peers = self.peers.clone();
         let missing = blocking(move || Ok(peers.0.sync.missing_payloads()?)).await?;
         for ranges in missing.chunks(RANGES) {
-            let request =
-                v1::DownloadPayloadsRequest { ranges: ranges.iter().map(range_to_wire).collect() };
+            let request = v1::DownloadPayloadsRequest { ranges: ranges.iter().map(range_to_wire).collect() };
             let mut stream = self.client.download_payloads(request).await?.into_inner();
             while let Some(message) = next_message(&mut stream).await? {
                 self.receive(message.changes).await?;
@@ -83,30 +61,29 @@ impl Exchange<'_> {
     }
 
     async fn send_payloads(&mut self) -> Result<(), PeersError> {
+        let malformed = |what: &str| PeersError::Malformed(what.to_owned());
         let (mut missing, mut page_token): (Vec<PayloadRange>, _) = (Vec::new(), String::new());
-        for _ in 0..MAX_PAGES {
-            let request = v1::ListMissingPayloadsRequest { page_size: PAGE, page_token };
+        loop {
+            let request = v1::ListMissingPayloadsRequest {
+                page_size: i32::try_from(PAGE).unwrap_or(i32::MAX),
+                page_token,
+            };
             let answer = answered(self.client.list_missing_payloads(request)).await?;
-            let malformed = |error| PeersError::Malformed(format!("a range that cannot be read: {error}"));
+            if answer.ranges.len() > PAGE || missing.len() > MAX_RANGES {
+                return Err(malformed("more ranges of changes than it may"));
+            }
             for range in answer.ranges {
-                missing.push(range_from_wire(range).map_err(malformed)?);
+                let range = range_from_wire(range).map_err(|_| malformed("a range that is none"))?;
+                if missing.last().is_some_and(|last| !last.is_before(&range)) {
+                    return Err(malformed("ranges of changes that are not in order"));
+                }
+                missing.push(range);
             }
             page_token = answer.next_page_token;
             if page_token.is_empty() {
                 break;
             }
         }
-        self.send(move |sync, filter, visit| sync.payloads(&missing, filter, visit)).await
-    }
-}
-
-impl Peers {
-    /// Returns the number of changes of which this store lacks the payloads. Blocks.
-    ///
-    /// # Errors
-    /// When the ledger cannot be read.
-    pub(crate) fn missing_payloads(&self) -> Result<u64, PeersError> {
-        let ranges = self.0.sync.missing_payloads()?;
-        Ok(ranges.iter().map(|range| range.last.get() - range.first.get() + 1).sum())
+        self.send(move |sync, filter, wanted, visit| sync.payloads(&missing, filter, wanted, visit)).await
     }
 }

@@ -1,0 +1,73 @@
+//! Which payloads have come without being asked for, and which have not, since this daemon started.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use satchel_core::sync::Received;
+
+use super::{Peers, PeersError, lock};
+
+/// Counts of payloads.
+#[derive(Default)]
+pub(super) struct PayloadCounts {
+    /// How often payloads took effect that came after their changes.
+    late: AtomicU64,
+    /// Those that came and have not taken effect.
+    pending: AtomicU64,
+    /// Changes that came without their payloads, by the key of the peer that sent them.
+    withheld: Mutex<BTreeMap<String, u64>>,
+}
+
+impl PayloadCounts {
+    pub(super) fn late(&self) -> u64 {
+        self.late.load(Ordering::Acquire)
+    }
+
+    /// Notes what has come from a peer.
+    pub(super) fn note_received(&self, peer: &str, received: &Received) {
+        if received.withheld > 0 {
+            *lock(&self.withheld).entry(peer.to_owned()).or_default() += received.withheld;
+        }
+        self.pending.fetch_add(received.completed, Ordering::AcqRel);
+    }
+
+    /// Notes that everything that has come took effect.
+    pub(super) fn note_applied(&self) {
+        if self.pending.swap(0, Ordering::AcqRel) > 0 {
+            self.late.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+
+    /// Returns how many changes came without their payloads from others than this peer.
+    fn withheld_by_others(&self, peer: &str) -> u64 {
+        lock(&self.withheld).iter().filter(|(from, _)| *from != peer).map(|(_, count)| count).sum()
+    }
+}
+
+impl Peers {
+    /// Returns a text that changes when this store comes to lack payloads that this peer did not withhold itself. It is empty if none is
+    /// lacking. `key` is that of [`super::PeerView`]. Blocks.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub(crate) fn missing_state(&self, key: &str) -> Result<String, PeersError> {
+        if !self.0.sync.lacks_payloads()? {
+            return Ok(String::new());
+        }
+        Ok(format!("{} {}", self.instance_id(), self.0.payloads.withheld_by_others(key)))
+    }
+
+    /// Returns the number of changes of which this store lacks the payloads. Blocks.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub(crate) fn missing_payloads(&self) -> Result<u64, PeersError> {
+        let ranges = self.0.sync.missing_payloads()?;
+        Ok(ranges.iter().map(|range| range.last.get() - range.first.get() + 1).sum())
+    }
+}
