@@ -86,13 +86,13 @@ impl<'a> PayloadFilter<'a> {
         }
         match &stored.place {
             Place::Absent => Ok(false),
-            Place::Contribution(_, _, place) => match self.shown_conversation(&place.conversation)? {
-                Some(included) => Ok(included),
-                None => {
-                    let (entry, provenance) = provenance::resolve(self.store, place.entry.clone())?;
-                    self.includes_group(entry, provenance.shown)
+            Place::Contribution(_, _, place) => {
+                if let Some(included) = self.shown_conversation(&place.conversation)? {
+                    return Ok(included);
                 }
-            },
+                let (entry, provenance) = provenance::resolve(self.store, place.entry.clone())?;
+                self.includes_group(entry, provenance.shown)
+            }
             Place::Evidence(_, key) => match self.store.evidence(*key)? {
                 Some(evidence) => self.sends_evidence(&evidence.json),
                 None => Ok(false),
