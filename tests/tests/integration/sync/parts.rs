@@ -19,7 +19,12 @@ use satchel_sync::SignedChange;
 use satchel_tests::{generate::Rng, test_core::demo_folder};
 use serde_json::json;
 
-use super::{Peer, agent_memories, erasures, exchange, payloads::write_prompts, peer::ROUNDS, recordings};
+use super::{
+    Peer, agent_memories, erasures, exchange,
+    payloads::write_prompts,
+    peer::{ROUNDS, same},
+    recordings,
+};
 
 /// Records of these platforms and with one of these tags; an empty list does not restrict.
 #[derive(Clone, Default)]
@@ -364,10 +369,14 @@ fn an_erasure_reaches_stores_that_have_a_part() -> Result<()> {
     Ok(())
 }
 
+fn seeds(usual: u64) -> u64 {
+    std::env::var("SATCHEL_SYNC_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(usual)
+}
+
 /// Random edits in two stores, of which one gets a part that grows and shrinks.
 #[test]
 fn a_store_has_at_least_what_is_in_its_part() -> Result<()> {
-    for seed in 0..12 {
+    for seed in 0..seeds(12) {
         random_history(seed).map_err(|error| error.context(format!("seed {seed}")))?;
     }
     Ok(())
@@ -433,4 +442,81 @@ fn random_history(seed: u64) -> Result<()> {
     give_payloads(&one, &two, &Part::default())?;
     ensure!(two.core.state()? == one.core.state()?);
     Ok(())
+}
+
+/// Three stores that change and give each other now a part and now everything come to show the same once they give everything.
+#[test]
+fn stores_that_gave_each_other_parts_come_to_show_the_same() -> Result<()> {
+    for seed in 0..seeds(10) {
+        random_group(seed).map_err(|error| error.context(format!("seed {seed}")))?;
+    }
+    Ok(())
+}
+
+fn random_group(seed: u64) -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let mut rng = Rng::new(seed);
+    let peers = [Peer::new(dir.path(), 1)?, Peer::new(dir.path(), 2)?, Peer::new(dir.path(), 3)?];
+    let parts = [
+        Part::tagged("work"),
+        Part { denied: vec!["private"], ..Part::default() },
+        Part::of_platform("claude"),
+        Part::default(),
+    ];
+    let mut imports: Vec<String> = Vec::new();
+    for _ in 0..60 {
+        let below = |rng: &mut Rng, bound: usize| usize::try_from(rng.below(bound as u64));
+        let (at, to) = (below(&mut rng, 3)?, below(&mut rng, 3)?);
+        let peer = &peers[at];
+        let memories = shown(peer)?;
+        match rng.below(9) {
+            0 => {
+                let name = if rng.chance(50) { "chatgpt-export" } else { "claude-export" };
+                let path = demo_folder().join(name);
+                imports.extend(peer.core.import_again(&path)?.into_iter().map(|import| import.id));
+            }
+            1 if !imports.is_empty() => {
+                let import = &imports[below(&mut rng, imports.len())?];
+                // It may not have come, or be undone already.
+                drop(
+                    peer.undo(import, UndoDirection::Undo)
+                        .or_else(|_| peer.undo(import, UndoDirection::Redo)),
+                );
+            }
+            2 => drop(peer.add(&format!("Fact {}", rng.below(20)))?),
+            3 if !memories.is_empty() => {
+                let tags: &[&str] = [&["work"][..], &["private", "work"], &[]][below(&mut rng, 3)?];
+                peer.tag(&memories[below(&mut rng, memories.len())?].id, tags)?;
+            }
+            4 => drop(recordings::record(peer, None, &format!("Message {}", rng.below(1_000)))?),
+            _ if at != to => {
+                let part = &parts[below(&mut rng, parts.len())?];
+                give(peer, &peers[to], part)?;
+                if rng.chance(50) {
+                    give_payloads(peer, &peers[to], part)?;
+                }
+            }
+            _ => {}
+        }
+    }
+    for _ in 0..ROUNDS {
+        for from in &peers {
+            for to in peers.iter().filter(|to| to.seed != from.seed) {
+                take(to, &from.changes_after(&to.sync.frontier()?)?)?;
+                let (missing, mut sent) = (to.sync.missing_payloads()?, Vec::new());
+                from.sync.payloads(&missing, None, &|| true, |change| {
+                    sent.push(change);
+                    true
+                })?;
+                take(to, &sent)?;
+            }
+        }
+        if peers.windows(2).all(|pair| pair[0].sync.frontier().ok() == pair[1].sync.frontier().ok()) {
+            break;
+        }
+    }
+    for peer in &peers {
+        ensure!(!peer.sync.lacks_payloads()?, "{:?}", peer.sync.missing_payloads()?);
+    }
+    same(&peers)
 }
