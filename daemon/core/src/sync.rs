@@ -69,6 +69,7 @@ use crate::{
     recording::{RecordingError, each_recording},
     series::{
         LocalSeries, NewPlace, SeriesStoreError, applied_frontier,
+        counters::{CounterSet, Marked},
         entries::{self, Place},
         payload::{AgentMemoryPayload, Payload},
     },
@@ -347,7 +348,14 @@ impl Sync {
     /// # Errors
     /// When the ledger cannot be read.
     pub fn has_unapplied(&self) -> Result<bool, SyncError> {
-        Ok(applied_frontier(self.0.store())? != self.frontier()?)
+        let store = self.0.store();
+        for origin in entries::origins(store)? {
+            // Payloads that came late.
+            if !CounterSet::load(store, Marked::Late, origin)?.is_empty() {
+                return Ok(true);
+            }
+        }
+        Ok(applied_frontier(store)? != self.frontier()?)
     }
 
     /// Returns which changes have taken effect.

@@ -168,6 +168,9 @@ pub enum PeersError {
     /// There is no such peer.
     #[error("there is no peer {0:?}")]
     NotFound(String),
+    /// The peer is given something else from now on.
+    #[error("what the peer gets was changed; the exchange begins again")]
+    Changed,
     /// The daemon stops.
     #[error("the daemon is stopping")]
     Stopping,

@@ -67,6 +67,12 @@ impl CounterSet {
         self.set(store, counter, false)
     }
 
+    /// Returns whether a counter is in the set.
+    pub(crate) fn contains(&mut self, store: &Store, counter: Counter) -> Result<bool, SeriesStoreError> {
+        let (number, bit) = (counter.get() / PER_PAGE, counter.get() % PER_PAGE);
+        Ok(self.pages.contains_key(&number) && self.page(store, number)?[byte_of(bit)] & mask_of(bit) != 0)
+    }
+
     /// Returns the counters, in ascending order.
     pub(crate) fn counters(&mut self, store: &Store) -> Result<Vec<Counter>, SeriesStoreError> {
         let mut counters = Vec::new();

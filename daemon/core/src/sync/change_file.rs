@@ -117,7 +117,7 @@ impl Sync {
             header.frontier = self.applied_frontier()?;
             let mut references = FileReferences::default();
             self.read_file_references(&mut references)?;
-            let includes = |digest: &Sha256Digest| self.includes_file(&references, digest, filter);
+            let includes = |digest: &Sha256Digest| self.includes_file(&references, digest, filter, None);
             header.wanted = only(header.wanted, includes)?;
             digests = only(digests, includes)?;
         }

@@ -9,11 +9,12 @@ use std::{
 use satchel_merge::body::attachment_hashes;
 use satchel_pam::hash::Sha256Digest;
 use satchel_store::{ChangeKind, ChangePosition, Revision, Store};
+use satchel_sync::OriginId;
 use sha2::{Digest as _, Sha256};
 
 use super::{RecordFilter, Sync, SyncError, filter::includes_conversation};
 use crate::{
-    provenance::PurgeRecord,
+    provenance::{self, Contribution, PurgeRecord},
     series::entries::{self, MissingFiles},
 };
 
@@ -125,7 +126,7 @@ impl Sync {
         Ok(())
     }
 
-    /// Returns whether a conversation that `filter` includes refers to a file.
+    /// Returns whether a conversation refers to a file that `filter` includes, or to which the store with the series `origin` has contributed.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -134,11 +135,24 @@ impl Sync {
         references: &FileReferences,
         digest: &Sha256Digest,
         filter: &dyn RecordFilter,
+        origin: Option<OriginId>,
     ) -> Result<bool, SyncError> {
         for conversation in references.conversations.get(digest).into_iter().flatten() {
             let record = self.0.store().conversation(conversation, None)?;
-            if record.is_some_and(|record| !record.withdrawn && includes_conversation(filter, &record.header))
-            {
+            let Some(record) = record.filter(|record| !record.withdrawn) else { continue };
+            if includes_conversation(filter, &record.header) || self.is_from(conversation, origin)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Returns whether something that is shown of a conversation came with a change of this series.
+    fn is_from(&self, conversation: &str, origin: Option<OriginId>) -> Result<bool, SyncError> {
+        let Some(origin) = origin else { return Ok(false) };
+        let (_, provenance) = provenance::resolve(self.0.store(), conversation.to_owned())?;
+        for key in provenance.contributions.iter().filter_map(Contribution::key) {
+            if entries::item(self.0.store(), key)?.is_some_and(|(from, _)| from == origin) {
                 return Ok(true);
             }
         }

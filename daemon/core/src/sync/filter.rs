@@ -7,7 +7,7 @@
 
 mod lists;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, hash_map::Entry};
 
 use satchel_merge::evidence::{EditAction, EditStep, StreamName, memory_id};
 use satchel_pam::{
@@ -25,6 +25,7 @@ use crate::{
     edits::QuarantineState,
     provenance::{self, ContributionKind, EvidenceItem, EvidenceKey, contributed_keys},
     series::{
+        counters::{CounterSet, Marked},
         entries::{self, Place, StoredChange},
         large::{self, Content, JOINED, PART},
         payload::{ContributionPayload, Payload, decode_keys},
@@ -62,6 +63,8 @@ pub(super) struct PayloadFilter<'a> {
     conversations: HashMap<String, Option<bool>>,
     /// Whether all of a list is included; loaded when there is one.
     lists: Option<BTreeMap<StreamName, bool>>,
+    /// Up to where each series has taken effect, and the changes before that which have not.
+    applied: HashMap<OriginId, (Option<Counter>, CounterSet)>,
     /// The last change that joined parts, and whether its payload is sent.
     joined: Option<((OriginId, Counter), bool)>,
 }
@@ -69,12 +72,16 @@ pub(super) struct PayloadFilter<'a> {
 impl<'a> PayloadFilter<'a> {
     pub(super) fn new(store: &'a Store, filter: &'a dyn RecordFilter) -> Self {
         let (memories, conversations) = (HashMap::new(), HashMap::new());
-        Self { store, filter, memories, conversations, lists: None, joined: None }
+        Self { store, filter, memories, conversations, lists: None, applied: HashMap::new(), joined: None }
     }
 
     /// Returns whether the payload of a change is sent.
     pub(super) fn sends(&mut self, stored: &StoredChange) -> Result<bool, SyncError> {
         let change = stored.change.change();
+        // Before, what is shown does not say whether it is included.
+        if !self.has_taken_effect(change.origin, change.counter)? {
+            return Ok(false);
+        }
         match change.kind {
             Kind::GENESIS => return Ok(true),
             PART => {
@@ -99,6 +106,17 @@ impl<'a> PayloadFilter<'a> {
             },
             Place::Inline => self.sends_content(stored),
         }
+    }
+
+    fn has_taken_effect(&mut self, origin: OriginId, counter: Counter) -> Result<bool, SyncError> {
+        let (applied, late) = match self.applied.entry(origin) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(place) => {
+                let applied = entries::applied(self.store, origin)?.map(|applied| applied.head.counter);
+                place.insert((applied, CounterSet::load(self.store, Marked::Late, origin)?))
+            }
+        };
+        Ok(applied.is_some_and(|applied| counter <= applied) && !late.contains(self.store, counter)?)
     }
 
     fn sends_joined(&mut self, origin: OriginId, at: Counter) -> Result<bool, SyncError> {

@@ -125,7 +125,9 @@ impl SyncService for SyncHandler {
         let sha256 = digest_from_wire(&request.into_inner().sha256)?;
         let open = move |state: &CallState| {
             let filter = state.peers.filter_of_device(state.device());
-            let included = !state.peers.included_files([sha256].into(), filter.as_ref())?.is_empty();
+            let origin = state.peers.origin_of(state.device());
+            let included = state.peers.included_files([sha256].into(), filter.as_ref(), origin)?;
+            let included = !included.is_empty();
             let erased = state.peers.is_erased_file(&sha256)?;
             Ok(if erased || !included { None } else { state.store.blob_open(sha256.as_bytes())? })
         };
@@ -183,7 +185,8 @@ fn get_frontier(
     let theirs = caller_frontier.map(frontier_from_wire).transpose()?;
     let identity = identity_from_wire(&caller_origin, caller_file_recipient)?;
     let filter = state.peers.filter_of_device(state.device());
-    let frontier = state.peers.offered(state.peers.prepare()?, filter.as_ref())?;
+    let held = state.peers.prepare()?;
+    let frontier = state.peers.offered(held.clone(), filter.as_ref())?;
     note(state, theirs, 0, 0);
     if let Some(device) = state.device() {
         state.peers.note_identity(device, identity);
@@ -192,6 +195,7 @@ fn get_frontier(
     Ok(v1::GetFrontierResponse {
         payload_state: payload_state(state)?,
         missing_state: state.peers.missing_state(key_of(state))?,
+        held_frontier: Some(frontier_to_wire(&held)),
         frontier: Some(frontier_to_wire(&frontier)),
         origin,
         format_version: VERSION.into(),
@@ -223,13 +227,9 @@ fn watch_frontier(
     let watching = async move {
         loop {
             policies.mark_unchanged();
-            let ours = frontiers.borrow_and_update().clone();
-            let read = move |state: &CallState| {
-                let filter = state.peers.filter_of_device(state.device());
-                Ok((state.peers.offered(ours, filter.as_ref())?, payload_state(state)?))
-            };
-            let (frontier, payload_state) = match state.run_blocking(read).await {
-                Ok(read) => read,
+            let frontier = frontiers.borrow_and_update().clone();
+            let payload_state = match state.run_blocking(payload_state).await {
+                Ok(payload_state) => payload_state,
                 Err(status) => {
                     drop(sender.send(Err(status)).await);
                     return;
@@ -382,7 +382,9 @@ fn list_missing_files(
 ) -> Result<v1::ListMissingFilesResponse, CallError> {
     let page = page_request!(state, "ListMissingFiles", request)?;
     let filter = state.peers.filter_of_device(state.device());
-    let missing = state.peers.included_files(state.peers.files_to_take(state.device())?, filter.as_ref())?;
+    let (missing, origin) =
+        (state.peers.files_to_take(state.device())?, state.peers.origin_of(state.device()));
+    let missing = state.peers.included_files(missing, filter.as_ref(), origin)?;
     let all: Vec<String> = missing.iter().map(Sha256Digest::to_hex).collect();
     let (sha256, next_page_token) = state.fill_from(&page, &all, Ok)?;
     Ok(v1::ListMissingFilesResponse { sha256, next_page_token, header: Some(state.header()) })

@@ -125,18 +125,23 @@ impl Peers {
     /// # Errors
     /// When the store cannot be read or written.
     pub(crate) fn apply(&self) -> Result<Option<String>, PeersError> {
+        let pending = self.0.payloads.take_pending();
         let mut applied = self.0.sync.apply(&self.0.cancel);
         while applied.as_ref().is_ok_and(|applied| applied.repeated > 0)
             && self.0.sync.drop_repeated(&self.0.data_dir)?
         {
             applied = self.0.sync.apply(&self.0.cancel);
         }
+        let waits = applied.as_ref().map_or(true, |applied| applied.erasures > 0);
+        let late = self.0.payloads.note_applied(pending, waits);
         self.publish_frontier()?;
+        if late || self.restricts() {
+            // The changes are the same, but more of them is given.
+            self.0.frontier.send_modify(|_| {});
+        }
         let applied = applied?;
         if applied.erasures > 0 {
             self.0.erasing.send_replace(true);
-        } else {
-            self.0.payloads.note_applied();
         }
         let blocked = applied.blocked.first().map(|blocked| {
             format!(

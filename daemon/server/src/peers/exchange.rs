@@ -20,6 +20,7 @@ use tonic::{Response, Status, Streaming, transport::Channel};
 use super::{
     Peers, PeersError, SelectionFilter, lock,
     outgoing::Outgoing,
+    selections::filter,
     status::{PeerState, differing},
 };
 use crate::{
@@ -77,7 +78,12 @@ pub(super) async fn exchange(
     lock(&peer.contact).state = PeerState::Syncing;
     let (client, mended) = (client(channel), BTreeSet::new());
     let mut exchange = Exchange { peers, peer, client, problem: None, moved: 0, mended };
-    let outcome = exchange.run().await;
+    let outcome = loop {
+        match exchange.run().await {
+            Err(PeersError::Changed) => {}
+            outcome => break outcome,
+        }
+    };
     let saved = peers.clone();
     blocking(move || {
         saved.save_contacts(false);
@@ -112,7 +118,9 @@ impl Exchange<'_> {
         loop {
             let ours = self.prepare().await?;
             // Also tells the peer which changes this store has now.
-            let Answer { frontier: theirs, origin, missing_state } = self.frontier_of_peer(&ours).await?;
+            let Answer { offered: given, held: theirs, origin, missing_state } =
+                self.frontier_of_peer(&ours).await?;
+            let offered = self.offered(ours.clone()).await?;
             let (own, now) = (self.own_origin().await?, self.peers.0.clock.now_micros());
             lock(&self.peer.contact).reached(now, Some(theirs.clone()));
             if own == origin && ours == theirs && !self.peers.0.renewed.swap(true, Ordering::Relaxed) {
@@ -121,8 +129,8 @@ impl Exchange<'_> {
                 blocking(move || Ok(shared.0.sync.renew_origin(&shared.0.data_dir)?)).await?;
                 continue;
             }
-            let fetches = !theirs.lacked_by(&ours).ranges.is_empty();
-            let sends = !self.offered(ours.clone()).await?.lacked_by(&theirs).ranges.is_empty();
+            let fetches = !given.lacked_by(&ours).ranges.is_empty();
+            let sends = !offered.lacked_by(&theirs).ranges.is_empty();
             let before = self.moved;
             if fetches {
                 self.download(&ours).await?;
@@ -135,7 +143,7 @@ impl Exchange<'_> {
                     self.problem = None;
                     continue;
                 }
-                self.check_end((&ours, &theirs), (own, own == origin))?;
+                self.check_end((&ours, &theirs), (&offered, &given), (own, own == origin))?;
                 if self.exchange_payloads(missing_state).await? {
                     continue;
                 }
@@ -148,6 +156,7 @@ impl Exchange<'_> {
     fn check_end(
         &mut self,
         (ours, theirs): (&Frontier, &Frontier),
+        (offered, given): (&Frontier, &Frontier),
         (own, copied): (OriginId, bool),
     ) -> Result<(), PeersError> {
         let ahead = theirs.lacked_by(ours);
@@ -158,13 +167,16 @@ impl Exchange<'_> {
         {
             return Err(PeersError::Forked { origin: own });
         }
-        let told = differing(ours, theirs).first().map(|origin| {
+        let left = [offered.lacked_by(theirs), given.lacked_by(ours)];
+        let forks = left.iter().flat_map(|left| left.forks.iter().map(|fork| fork.origin));
+        let ranges = left.iter().flat_map(|left| left.ranges.iter().map(|range| range.origin));
+        let told = ranges.chain(forks).next().map(|origin| {
             format!(
                 "this store and the peer have different histories of the series {origin}, or one refuses what the other has; it is not exchanged"
             )
         });
         let blocked = lock(&self.peers.0.blocked).clone();
-        self.problem = self.problem.take().or(told).or(blocked);
+        self.problem = self.problem.take().or(blocked).or(told);
         Ok(())
     }
 
@@ -210,6 +222,7 @@ impl Exchange<'_> {
             file_recipient,
             payload_state,
             missing_state,
+            held_frontier,
         } = answered(self.client.get_frontier(request)).await?;
         if instance_id == self.peers.instance_id() {
             return Err(PeersError::Itself);
@@ -228,7 +241,9 @@ impl Exchange<'_> {
             contact.identified(identity);
             contact.payload_state = payload_state;
         });
-        Ok(Answer { frontier: theirs(frontier)?, origin, missing_state })
+        let offered = theirs(frontier)?;
+        let held = held_frontier.map_or_else(|| Ok(offered.clone()), |held| theirs(Some(held)))?;
+        Ok(Answer { offered, held, origin, missing_state })
     }
 
     /// Fetches what this store lacks, and lets it take effect.
@@ -292,15 +307,18 @@ impl Exchange<'_> {
         let (sender, receiver) = mpsc::channel(BUFFERED_MESSAGES);
         self.check_wanted()?;
         let (peers, peer) = (self.peers.clone(), Arc::clone(self.peer));
+        let before = peer.credentials().selection;
         let reading = tokio::task::spawn_blocking(move || {
-            let filter = peer.filter();
+            let selection = peer.credentials().selection;
+            let filter = filter(selection.clone());
             let filter = SelectionFilter::of(filter.as_ref());
-            let wanted =
-                || !peer.is_removed() && !peers.0.stopped.load(Ordering::Relaxed) && !sender.is_closed();
+            // A peer that is given less from now on gets nothing more by what held before.
+            let gone = || peer.is_removed() || peer.credentials().selection != selection;
+            let wanted = || !gone() && !peers.0.stopped.load(Ordering::Relaxed) && !sender.is_closed();
             let read = |visit: Visit<'_>| read(&peers.0.sync, filter, &wanted, visit);
             send_batches(read, STALL_TIMEOUT, |changes| {
-                let (sender, removed) = (sender.clone(), peer.is_removed());
-                async move { !removed && sender.send(v1::UploadChangesRequest { changes }).await.is_ok() }
+                let (sender, gone) = (sender.clone(), gone());
+                async move { !gone && sender.send(v1::UploadChangesRequest { changes }).await.is_ok() }
             })
         });
         let answer = self.client.upload_changes(ReceiverStream::new(receiver)).await;
@@ -309,6 +327,10 @@ impl Exchange<'_> {
         self.moved += u64::try_from(new_changes).unwrap_or_default();
         match sent? {
             BatchesEnd::Done(count) => lock(&self.peer.contact).sent += count,
+            // What is left is sent by the next exchange, as is given then.
+            BatchesEnd::NotRead if self.peer.credentials().selection != before => {
+                return Err(PeersError::Changed);
+            }
             BatchesEnd::NotRead => return Err(PeersError::Stalled { seconds: STALL_TIMEOUT.as_secs() }),
         }
         let refused = refused.first().map(|refused| {
@@ -322,7 +344,10 @@ impl Exchange<'_> {
 
 /// What a peer says of itself.
 struct Answer {
-    frontier: Frontier,
+    /// Which changes it offers.
+    offered: Frontier,
+    /// Which changes it holds.
+    held: Frontier,
     origin: OriginId,
     /// What changes when it comes to lack payloads; empty if it lacks none.
     missing_state: String,

@@ -133,6 +133,7 @@ async fn stay_in_step(
         // A peer that tells of something all the time must not keep this daemon busy.
         sleep(PAUSE).await;
         local.mark_unchanged();
+        let late = peers.0.payloads.late();
         let problem = exchange(peers, peer, &channel).await?;
         *reached = true;
         if let Some(problem) = &problem {
@@ -152,7 +153,10 @@ async fn stay_in_step(
                 }
                 changed = local.changed() => {
                     changed.map_err(|_| PeersError::Stopping)?;
-                    if peer.theirs().as_ref() != Some(&*local.borrow_and_update()) {
+                    if peer.theirs().as_ref() != Some(&*local.borrow_and_update())
+                        || peers.0.payloads.late() != late
+                        || peer.filter().is_some()
+                    {
                         break;
                     }
                 }

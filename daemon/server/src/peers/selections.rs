@@ -3,15 +3,15 @@
 //! Of a peer that connects to this daemon, the policy of its device says so. Of one that this daemon connects to, the file with its keys does,
 //! so that it is never lost alone.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use satchel_core::sync::{RecordFacts, RecordFilter};
-use satchel_devices::{self as devices, Device, MemoryFacts, Policy, Selection};
+use satchel_devices::{self as devices, Device, MemoryFacts, Policy, Role, Selection};
 use satchel_pam::{hash::Sha256Digest, memory::Access};
 use satchel_store::Revision;
-use satchel_sync::Frontier;
+use satchel_sync::{Frontier, OriginId};
 
-use super::{Direction, PeerView, Peers, PeersError, lock};
+use super::{Direction, PeerView, Peers, PeersError, lock, outgoing::Outgoing};
 
 /// A selection as the store asks for it.
 pub(crate) struct SelectionFilter(Selection);
@@ -84,6 +84,16 @@ impl Peers {
         Ok(())
     }
 
+    /// Returns whether some peer gets only a part.
+    pub(super) fn restricts(&self) -> bool {
+        let outgoing: Vec<Arc<Outgoing>> = lock(&self.0.outgoing).values().cloned().collect();
+        let devices = self.0.devices.registry().list(false);
+        outgoing.iter().any(|peer| peer.filter().is_some())
+            || devices
+                .iter()
+                .any(|device| device.policy.role == Role::Peer && !device.policy.selection.is_empty())
+    }
+
     /// Returns which changes are offered to a peer, of those that this store has: to one that gets a part, only what has taken effect, because
     /// what the store shows of a record decides whether the peer gets it.
     ///
@@ -97,7 +107,13 @@ impl Peers {
         if filter.is_none() { Ok(ours) } else { Ok(self.0.sync.applied_frontier()?) }
     }
 
-    /// Returns those of some files of attachments to which conversations refer that `filter` includes.
+    /// Returns the series of an incoming peer, if it is known.
+    pub(crate) fn origin_of(&self, device: Option<&Device>) -> Option<OriginId> {
+        lock(&self.0.incoming).get(device?.id.as_str())?.origin
+    }
+
+    /// Returns those of some files of attachments to which conversations refer that `filter` includes, or that came from the peer, whose
+    /// series is `origin`.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -105,6 +121,7 @@ impl Peers {
         &self,
         files: BTreeSet<Sha256Digest>,
         filter: Option<&SelectionFilter>,
+        origin: Option<OriginId>,
     ) -> Result<BTreeSet<Sha256Digest>, PeersError> {
         let Some(filter) = filter else { return Ok(files) };
         let mut included = BTreeSet::new();
@@ -112,7 +129,7 @@ impl Peers {
             let mut references = lock(&self.0.file_references);
             self.0.sync.read_file_references(&mut references)?;
             for file in files {
-                if self.0.sync.includes_file(&references, &file, filter)? {
+                if self.0.sync.includes_file(&references, &file, filter, origin)? {
                     included.insert(file);
                 }
             }
@@ -144,7 +161,10 @@ impl Peers {
             None => 0,
         };
         given.insert(key.to_owned(), Given { selection: filter.0.clone(), revision, extensions });
-        Ok(format!("{} {extensions} {late}", self.instance_id()))
+        // What has not taken effect is not given yet.
+        let (held, applied) = (self.0.sync.frontier()?, self.0.sync.applied_frontier()?);
+        let behind = (held != applied).then(|| Sha256Digest::of(&applied.encode()).to_hex());
+        Ok(format!("{} {extensions} {late} {}", self.instance_id(), behind.unwrap_or_default()))
     }
 }
 

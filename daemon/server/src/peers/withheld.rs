@@ -36,11 +36,20 @@ impl PayloadCounts {
         self.pending.fetch_add(received.completed, Ordering::AcqRel);
     }
 
-    /// Notes that everything that has come took effect.
-    pub(super) fn note_applied(&self) {
-        if self.pending.swap(0, Ordering::AcqRel) > 0 {
+    /// Returns how many payloads have come that have not taken effect, and forgets them.
+    pub(super) fn take_pending(&self) -> u64 {
+        self.pending.swap(0, Ordering::AcqRel)
+    }
+
+    /// Notes that so many payloads took effect that came late; or that they still wait. Returns whether some took effect.
+    pub(super) fn note_applied(&self, pending: u64, waits: bool) -> bool {
+        if waits {
+            self.pending.fetch_add(pending, Ordering::AcqRel);
+        } else if pending > 0 {
             self.late.fetch_add(1, Ordering::AcqRel);
+            return true;
         }
+        false
     }
 
     /// Returns how many changes came without their payloads from others than this peer.
@@ -59,7 +68,9 @@ impl Peers {
         if !self.0.sync.lacks_payloads()? {
             return Ok(String::new());
         }
-        Ok(format!("{} {}", self.instance_id(), self.0.payloads.withheld_by_others(key)))
+        // What has come meanwhile may have changed the list while the peer read it.
+        let (withheld, late) = (self.0.payloads.withheld_by_others(key), self.0.payloads.late());
+        Ok(format!("{} {withheld} {late}", self.instance_id()))
     }
 
     /// Returns the number of changes of which this store lacks the payloads. Blocks.

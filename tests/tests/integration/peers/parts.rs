@@ -11,6 +11,7 @@ use tonic::Code;
 
 use super::{
     change_files::carry,
+    erasures::has,
     hostile::demo_with_file,
     peer_daemon::{add, content, eventually, in_step, listed, memories, pair, peers, start, start_new},
 };
@@ -216,6 +217,31 @@ async fn a_peer_gets_no_file_of_other_records() -> Result<()> {
     };
     ensure!(gets("one", "chatgpt").await?);
     ensure!(!gets("two", "claude").await?);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_of_what_a_peer_has_come_whatever_it_gets() -> Result<()> {
+    for partial_calls in [true, false] {
+        let (whole, partial) = (start_new().await?, start_new().await?);
+        if partial_calls {
+            pair_parts((&partial, Some(tagged("work"))), (&whole, None)).await?;
+        } else {
+            pair_parts((&whole, None), (&partial, Some(tagged("work")))).await?;
+        }
+        let folder = tempfile::tempdir()?;
+        demo_with_file(folder.path(), b"a picture of a beehive")?;
+        partial.import(folder.path()).await?;
+        eventually("the file comes", async || {
+            // Files are exchanged after the changes that refer to them.
+            for daemon in [&whole, &partial] {
+                peers(daemon).sync_peers(v1::SyncPeersRequest::default()).await?;
+            }
+            let blobs = whole.data_dir().join("blobs");
+            Ok((blobs.exists() && has(&blobs, "a picture of a beehive")?).then_some(()))
+        })
+        .await?;
+    }
     Ok(())
 }
 

@@ -10,12 +10,12 @@ use satchel_core::{
     edits::ReviewDecision,
     ingest::undo::UndoDirection,
     purge::Target,
-    sync::{RecordFacts, RecordFilter},
+    sync::{PayloadRange, RecordFacts, RecordFilter},
 };
 use satchel_pam::memory::{Access, Memory};
 use satchel_source::CancelToken;
 use satchel_store::{MemoryQuery, Revision};
-use satchel_sync::SignedChange;
+use satchel_sync::{Counter, SignedChange};
 use satchel_tests::{generate::Rng, test_core::demo_folder};
 use serde_json::json;
 
@@ -280,6 +280,14 @@ fn what_has_not_taken_effect_is_not_offered() -> Result<()> {
     for change in give(&two, &three, &part)? {
         ensure!(Some(change.change().origin) == two.sync.origin()?, "the tag is not known here yet");
     }
+    let origin = one.sync.origin()?.context("a series")?;
+    let (first, last) = (Counter::FIRST, Counter::new(3).context("a counter")?);
+    let mut sent = 0;
+    two.sync.payloads(&[PayloadRange { origin, first, last }], Some(&part), &|| true, |_| {
+        sent += 1;
+        true
+    })?;
+    ensure!(sent == 0, "not if it is asked for, either");
     two.sync.apply(&CancelToken::new())?;
     give(&two, &three, &part)?;
     give_payloads(&two, &three, &part)?;
@@ -331,6 +339,25 @@ fn rows_are_in_the_part_in_which_their_conversation_is() -> Result<()> {
     let three = Peer::new(dir.path(), 3)?;
     give(&two, &three, &part)?;
     ensure!(of_gemini(&three)? == of_gemini(&one)?);
+    Ok(())
+}
+
+#[test]
+fn payloads_that_came_before_a_stop_take_effect_later() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let (one, two) = (full(dir.path())?, Peer::new(dir.path(), 2)?);
+    give(&one, &two, &Part::of_platform("claude"))?;
+    ensure!(!two.sync.has_unapplied()?);
+    let (missing, mut sent) = (two.sync.missing_payloads()?, Vec::new());
+    one.sync.payloads(&missing, None, &|| true, |change| {
+        sent.push(change);
+        true
+    })?;
+    two.sync.receive(sent)?;
+    let two = two.reopened()?;
+    ensure!(two.sync.has_unapplied()?);
+    two.sync.apply(&CancelToken::new())?;
+    ensure!(!two.sync.has_unapplied()? && two.core.state()? == one.core.state()?);
     Ok(())
 }
 

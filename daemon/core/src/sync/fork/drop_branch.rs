@@ -41,8 +41,10 @@ pub(super) fn drop_branch(store: &Store, branch: &ContinuedBranch) -> Result<Vec
         changes.push(entries::remove_change(origin, stored.change.change().counter));
     }
     changes.extend(moved_pieces(store, branch)?);
-    for marked in [Marked::Late, Marked::UnknownKind, Marked::Joined] {
-        changes.extend(moved_marks(store, branch, marked)?);
+    let late = late_copies(store, branch)?;
+    changes.extend(moved_marks(store, branch, Marked::Late, &late)?);
+    for marked in [Marked::UnknownKind, Marked::Joined] {
+        changes.extend(moved_marks(store, branch, marked, &[])?);
     }
     changes.extend(removed_marks(store, branch)?);
     changes.extend(completed_marks(store, branch)?);
@@ -155,8 +157,29 @@ fn brought(store: &Store, stored: &StoredChange) -> Result<Option<Brought>, Sync
     })
 }
 
-/// Returns the changes that mark what repeats the branch as its changes were marked.
-fn moved_marks(store: &Store, branch: &ContinuedBranch, marked: Marked) -> Result<Vec<Change>, SyncError> {
+/// Returns the counters of what repeats changes that had no payload here, and has one: it counts as applied with the branch, and has yet to
+/// take effect.
+fn late_copies(store: &Store, branch: &ContinuedBranch) -> Result<Vec<Counter>, SyncError> {
+    let (origin, base) = (branch.continuation.origin(), branch.continuation.base());
+    let mut late = Vec::new();
+    for stored in branch_of(store, origin, base)? {
+        let stored = stored?;
+        let moved = branch.moved((origin, stored.change.change().counter));
+        if let Some((by, counter)) = moved.filter(|_| stored.place == Place::Absent) {
+            let repeated = entries::change(store, by, counter)?;
+            late.extend(repeated.filter(|repeated| repeated.place != Place::Absent).map(|_| counter));
+        }
+    }
+    Ok(late)
+}
+
+/// Returns the changes that mark what repeats the branch as its changes were marked, and `more`.
+fn moved_marks(
+    store: &Store,
+    branch: &ContinuedBranch,
+    marked: Marked,
+    more: &[Counter],
+) -> Result<Vec<Change>, SyncError> {
     let origin = branch.continuation.origin();
     let mut from = CounterSet::load(store, marked, origin)?;
     let mut to = CounterSet::load(store, marked, branch.by)?;
@@ -166,6 +189,7 @@ fn moved_marks(store: &Store, branch: &ContinuedBranch, marked: Marked) -> Resul
             to.insert(store, moved)?;
         }
     }
+    more.iter().try_for_each(|counter| to.insert(store, *counter))?;
     Ok([from.take_changes(), to.take_changes()].concat())
 }
 

@@ -28,9 +28,11 @@ impl Exchange<'_> {
     /// Fetches the files of attachments that this store lacks, and sends those that the peer lacks.
     pub(super) async fn exchange_files(&mut self) -> Result<(), PeersError> {
         let (peers, peer) = (self.peers.clone(), Arc::clone(self.peer));
-        let missing =
-            blocking(move || peers.included_files(peers.files_to_fetch(&peer)?, peer.filter().as_ref()))
-                .await?;
+        let missing = blocking(move || {
+            let missing = peers.files_to_fetch(&peer)?;
+            peers.included_files(missing, peer.filter().as_ref(), peer.contact().origin)
+        })
+        .await?;
         for digest in missing {
             if !lock(&self.peer.failed_files).contains(&digest) {
                 self.download_file(digest).await?;
@@ -106,9 +108,9 @@ impl Exchange<'_> {
         if lock(&self.peer.failed_files).contains(&digest) {
             return Ok(());
         }
-        let (peers, filter) = (self.peers.clone(), self.peer.filter());
+        let (peers, filter, origin) = (self.peers.clone(), self.peer.filter(), self.peer.contact().origin);
         let file = blocking(move || {
-            let included = peers.included_files([digest].into(), filter.as_ref())?;
+            let included = peers.included_files([digest].into(), filter.as_ref(), origin)?;
             let open = |digest: &Sha256Digest| peers.0.store.blob_open(digest.as_bytes());
             Ok(included.first().map(open).transpose().map_err(SyncError::from)?.flatten())
         })

@@ -50,6 +50,13 @@ impl Exchange<'_> {
     async fn fetch_payloads(&mut self) -> Result<(), PeersError> {
         let peers = self.peers.clone();
         let missing = blocking(move || Ok(peers.0.sync.missing_payloads()?)).await?;
+        let received = self.receive_payloads(&missing).await;
+        // What has come is applied in any case.
+        self.apply().await?;
+        received
+    }
+
+    async fn receive_payloads(&mut self, missing: &[PayloadRange]) -> Result<(), PeersError> {
         for ranges in missing.chunks(RANGES) {
             let request = v1::DownloadPayloadsRequest { ranges: ranges.iter().map(range_to_wire).collect() };
             let mut stream = self.client.download_payloads(request).await?.into_inner();
@@ -57,7 +64,7 @@ impl Exchange<'_> {
                 self.receive(message.changes).await?;
             }
         }
-        self.apply().await
+        Ok(())
     }
 
     async fn send_payloads(&mut self) -> Result<(), PeersError> {
@@ -69,18 +76,18 @@ impl Exchange<'_> {
                 page_token,
             };
             let answer = answered(self.client.list_missing_payloads(request)).await?;
-            if answer.ranges.len() > PAGE || missing.len() > MAX_RANGES {
+            if answer.ranges.len() > PAGE {
                 return Err(malformed("more ranges of changes than it may"));
             }
             for range in answer.ranges {
                 let range = range_from_wire(range).map_err(|_| malformed("a range that is none"))?;
-                if missing.last().is_some_and(|last| !last.is_before(&range)) {
-                    return Err(malformed("ranges of changes that are not in order"));
+                // The list may grow from page to page.
+                if missing.last().is_none_or(|last| last.is_before(&range)) {
+                    missing.push(range);
                 }
-                missing.push(range);
             }
             page_token = answer.next_page_token;
-            if page_token.is_empty() {
+            if page_token.is_empty() || missing.len() > MAX_RANGES {
                 break;
             }
         }
