@@ -58,7 +58,12 @@ impl Machine {
     }
 
     fn add(&self, content: String) -> Result<String> {
-        let memory = v1::Memory { content, ..v1::Memory::default() };
+        self.add_tagged(content, &[])
+    }
+
+    fn add_tagged(&self, content: String, tags: &[&str]) -> Result<String> {
+        let tags = tags.iter().map(|tag| (*tag).to_owned()).collect();
+        let memory = v1::Memory { content, tags, ..v1::Memory::default() };
         let request = v1::CreateMemoryRequest { memory: Some(memory), ..v1::CreateMemoryRequest::default() };
         let answer = self.runtime.block_on(self.memories().create_memory(request))?.into_inner();
         Ok(answer.memory.context("a memory")?.id)
@@ -123,6 +128,7 @@ pub(crate) fn all(scratch: &Path, megabytes_of_export: u64) -> Result<()> {
     thread::sleep(SETTLED);
     idle()?;
     groups::small_difference((&desk, &laptop), scratch, megabytes_of_export)?;
+    groups::part(&desk, scratch)?;
     ensure!(desk.digest()? == laptop.digest()?, "the stores differ");
     drop((desk, laptop));
     groups::chain_and_ring(scratch)?;
@@ -144,9 +150,18 @@ fn copy_for_comparison(data: &Path, scratch: &Path) -> Result<f64> {
 
 /// Pairs the laptop with the desk; returns the seconds until both are in step.
 fn first_sync(desk: &Machine, laptop: &Machine) -> Result<f64> {
-    let policy = v1::DevicePolicy { role: DeviceRole::Peer.into(), ..v1::DevicePolicy::default() };
-    let request =
-        v1::CreatePairingRequest { policy: Some(policy), name: "laptop".to_owned(), valid_for: None };
+    sync_part(desk, laptop, "laptop", None)
+}
+
+/// Pairs another machine with the desk, of which it gets a part; returns the seconds until both are in step.
+fn sync_part(
+    desk: &Machine,
+    laptop: &Machine,
+    name: &str,
+    selection: Option<v1::DeviceSelection>,
+) -> Result<f64> {
+    let policy = v1::DevicePolicy { role: DeviceRole::Peer.into(), selection, ..v1::DevicePolicy::default() };
+    let request = v1::CreatePairingRequest { policy: Some(policy), name: name.to_owned(), valid_for: None };
     let mut devices = DeviceServiceClient::new(desk.channel.clone());
     let pairing = desk.runtime.block_on(devices.create_pairing(request))?.into_inner();
     let begun = Instant::now();
@@ -154,7 +169,7 @@ fn first_sync(desk: &Machine, laptop: &Machine) -> Result<f64> {
         code: pairing.uri,
         addresses: Vec::new(),
         name: "desk".to_owned(),
-        device_name: "laptop".to_owned(),
+        device_name: name.to_owned(),
         ..v1::AddPeerRequest::default()
     };
     laptop.runtime.block_on(laptop.peers().add_peer(request))?;

@@ -465,9 +465,13 @@ fn peers_and_conflicts_have_the_keys_of_their_contract() {
             "sent_changes",
             "origin",
             "attachments",
+            "selection",
         ]
     );
     let value = json(&shown);
+    let unset = serde_json::json!({"platforms": [], "tags": [], "types": [], "denied_tags": [], "created_since": null,
+        "created_before": null, "exportable_only": false});
+    assert_eq!(value["selection"], unset);
     assert_eq!((&value["direction"], &value["state"]), (&"outgoing".into(), &"ok".into()));
     assert!(value["last_contact"].is_null() && value["last_error"].is_null());
     assert_eq!(keys(&peer::Peers { peers: vec![shown] }), ["peers"]);
@@ -493,7 +497,10 @@ fn peers_and_conflicts_have_the_keys_of_their_contract() {
     let conflicts =
         [v1::Conflict { values: vec![value], ..v1::Conflict::default() }, v1::Conflict::default()];
     let status = peer::SyncStatus::new(&status, &peers, &conflicts);
-    assert_eq!(keys(&status), ["peers", "digest", "origin", "conflicts", "pending_erasures"]);
+    assert_eq!(
+        keys(&status),
+        ["peers", "digest", "origin", "conflicts", "pending_erasures", "withheld_changes"]
+    );
     assert_eq!(
         keys(&status.peers[0]),
         ["name", "in_step", "behind", "ahead", "last_contact", "last_error", "state", "conflicts"]

@@ -8,7 +8,7 @@ use std::{
 use anyhow::Result;
 use satchel_proto::v1;
 
-use super::{Machine, first_sync, loopback_bytes, wait};
+use super::{Machine, first_sync, loopback_bytes, sync_part, wait};
 use crate::{
     megabytes, print_line,
     process::{run, satchel_program},
@@ -72,6 +72,41 @@ pub(super) fn small_difference(
     print_line(&format!(
         "a difference of 1 %: {moved:.2} MB with all headers for an export of {brought:.2} MB, ratio {:.2}, in {seconds:.2} s",
         moved / brought
+    ));
+    Ok(())
+}
+
+/// Measures a peer that gets only what has a tag, of a store with much else: the first exchange, new memories of the part, and memories that
+/// come into it.
+pub(super) fn part(desk: &Machine, scratch: &Path) -> Result<()> {
+    let office = Machine::start(&satchel_program()?, &scratch.join("office"))?;
+    let tags = vec!["work".to_owned()];
+    let selection = v1::DeviceSelection { tags, ..v1::DeviceSelection::default() };
+    let seconds = sync_part(desk, &office, "office", Some(selection))?;
+    let status =
+        office.runtime.block_on(office.peers().get_sync_status(v1::GetSyncStatusRequest::default()))?;
+    let withheld = status.into_inner().missing_payloads;
+    let (mut new, mut late) = (Vec::new(), Vec::new());
+    for number in 0..EDITS {
+        let hidden = desk.add(format!("Note {number}, for later"))?;
+        let begun = Instant::now();
+        let id = desk.add_tagged(format!("Note {number}, of the part"), &["work"])?;
+        wait("the memory", || office.has(&id))?;
+        new.push(begun.elapsed().as_secs_f64() * 1e3);
+        let begun = Instant::now();
+        desk.tag(&hidden, "work")?;
+        wait("the memory", || office.has(&hidden))?;
+        late.push(begun.elapsed().as_secs_f64() * 1e3);
+    }
+    [&mut new, &mut late].map(|times| times.sort_by(f64::total_cmp));
+    print_line(&format!(
+        "a peer that gets a part: first sync {seconds:.1} s, {withheld} payloads withheld, private memory {} MiB; a new memory p50 {:.0} ms, \
+         longest {:.0} ms; one that comes into the part p50 {:.0} ms, longest {:.0} ms",
+        office.daemon.private_mib()?,
+        new[EDITS / 2],
+        new[EDITS - 1],
+        late[EDITS / 2],
+        late[EDITS - 1]
     ));
     Ok(())
 }
@@ -141,9 +176,17 @@ impl Machine {
         Ok(())
     }
 
+    fn tag(&self, id: &str, tag: &str) -> Result<()> {
+        let tags = vec![tag.to_owned()];
+        self.update(v1::Memory { id: id.to_owned(), tags, ..v1::Memory::default() }, "tags")
+    }
+
     fn rewrite(&self, id: &str, content: String) -> Result<()> {
-        let memory = v1::Memory { id: id.to_owned(), content, ..v1::Memory::default() };
-        let mask = prost_types::FieldMask { paths: vec!["content".to_owned()] };
+        self.update(v1::Memory { id: id.to_owned(), content, ..v1::Memory::default() }, "content")
+    }
+
+    fn update(&self, memory: v1::Memory, path: &str) -> Result<()> {
+        let mask = prost_types::FieldMask { paths: vec![path.to_owned()] };
         let request = v1::UpdateMemoryRequest {
             memory: Some(memory),
             update_mask: Some(mask),
