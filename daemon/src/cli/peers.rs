@@ -5,8 +5,8 @@ mod conflicts;
 mod sync;
 
 use satchel_proto::v1::{
-    self as v1, AddPeerRequest, ListPeersRequest, ListPeersResponse, Peer, PeerState, RemovePeerRequest,
-    UpdatePeerRequest,
+    self as v1, AddPeerRequest, DeviceSelection, ListPeersRequest, ListPeersResponse, Peer, PeerState,
+    RemovePeerRequest, UpdatePeerRequest,
 };
 
 use super::{
@@ -264,6 +264,8 @@ fn properties(peer: &Peer, calendar: &Calendar) -> Properties {
     properties.add("received", &format!("{} changes", peer.received_changes));
     properties.add("sent", &format!("{} changes", peer.sent_changes));
     properties.add("attachments", &labels::peer_attachments(peer.attachments));
+    let is_part = peer.selection.as_ref().is_some_and(|selection| *selection != DeviceSelection::default());
+    properties.add("gets", if is_part { "a part" } else { "everything" });
     add_selection(&mut properties, peer.selection.as_ref(), calendar);
     properties.add("fingerprint", &peer.fingerprint);
     properties.add("device", &peer.device_id);

@@ -115,7 +115,7 @@ async fn status(context: &mut Context, client: &DaemonClient) -> Result<Exit, Cl
         properties.add("pending erasures", &status.pending_erasures.to_string());
     }
     if status.missing_payloads > 0 {
-        properties.add("withheld", &format!("{} changes", status.missing_payloads));
+        properties.add("withheld changes", &status.missing_payloads.to_string());
     }
     context.out.print(&properties.render(context.out.style))?;
     if status.conflicts > 0 {
