@@ -98,7 +98,7 @@ pub(super) fn part(desk: &Machine, scratch: &Path) -> Result<()> {
         wait("the memory", || office.has(&hidden))?;
         late.push(begun.elapsed().as_secs_f64() * 1e3);
     }
-    [&mut new, &mut late].map(|times| times.sort_by(f64::total_cmp));
+    [&mut new, &mut late].into_iter().for_each(|times| times.sort_by(f64::total_cmp));
     print_line(&format!(
         "a peer that gets a part: first sync {seconds:.1} s, {withheld} payloads withheld, private memory {} MiB; a new memory p50 {:.0} ms, \
          longest {:.0} ms; one that comes into the part p50 {:.0} ms, longest {:.0} ms",
