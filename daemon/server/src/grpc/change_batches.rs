@@ -3,7 +3,7 @@
 use std::{future::Future, time::Duration};
 
 use prost::encoding::encoded_len_varint;
-use satchel_core::sync::SyncError;
+use satchel_core::sync::{RecordFilter, Sync, SyncError};
 use satchel_sync::SignedChange;
 use tokio::runtime::Handle;
 
@@ -11,6 +11,24 @@ use tokio::runtime::Handle;
 const BATCH_BYTES: usize = 1 << 20;
 /// Changes of one message.
 const BATCH_CHANGES: usize = 4_096;
+
+/// Takes a change; returns false when no more is wanted.
+pub(crate) type Visit<'a> = &'a mut dyn FnMut(SignedChange) -> bool;
+
+/// Passes changes to the last argument, with the payloads that the filter includes, as long as the third one returns true.
+pub(crate) trait ReadChanges:
+    FnOnce(&Sync, Option<&dyn RecordFilter>, &dyn Fn() -> bool, Visit<'_>) -> Result<(), SyncError>
+    + Send
+    + 'static
+{
+}
+
+impl<T> ReadChanges for T where
+    T: FnOnce(&Sync, Option<&dyn RecordFilter>, &dyn Fn() -> bool, Visit<'_>) -> Result<(), SyncError>
+        + Send
+        + 'static
+{
+}
 
 /// How the sending of batches ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +45,7 @@ pub(crate) enum BatchesEnd {
 /// # Errors
 /// When the store cannot be read.
 pub(crate) fn send_batches<S: Future<Output = bool>>(
-    read_changes: impl FnOnce(&mut dyn FnMut(SignedChange) -> bool) -> Result<(), SyncError>,
+    read_changes: impl FnOnce(Visit<'_>) -> Result<(), SyncError>,
     stall: Duration,
     mut send: impl FnMut(Vec<Vec<u8>>) -> S,
 ) -> Result<BatchesEnd, SyncError> {

@@ -2,14 +2,14 @@
 
 use std::{pin::Pin, time::Duration};
 
-use satchel_core::sync::{PayloadRange, RecordFilter, Sync, SyncError};
+use satchel_core::sync::PayloadRange;
 use satchel_pam::hash::Sha256Digest;
 use satchel_proto::{
     integers::signed,
     v1::{self, sync_service_server::SyncService},
 };
 use satchel_store::BlobReader;
-use satchel_sync::{Frontier, SignedChange, limits::VERSION};
+use satchel_sync::{Frontier, limits::VERSION};
 use tokio::sync::{mpsc, watch};
 use tokio_stream::{Stream, StreamExt as _, wrappers::ReceiverStream};
 use tonic::{Request, Response, Status, Streaming};
@@ -19,7 +19,7 @@ use super::{
     ServerState,
     attachment::digest_from_wire,
     call_state::CallState,
-    change_batches::{BatchesEnd, send_batches},
+    change_batches::{BatchesEnd, ReadChanges, Visit, send_batches},
     chunks::{ChunkReader, send_chunks},
     request::page_request,
     status::{CallError, ResourceKind},
@@ -42,8 +42,6 @@ const BUFFERED_MESSAGES: usize = 1;
 /// The service, with a value that becomes true when the daemon is about to stop.
 #[derive(Clone)]
 pub(super) struct SyncHandler(pub(super) ServerState, pub(super) watch::Receiver<bool>);
-
-type Visit<'a> = &'a mut dyn FnMut(SignedChange) -> bool;
 
 type Messages<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
@@ -263,9 +261,7 @@ fn watch_frontier(
 /// Streams the changes that `read` visits, with the payloads that it gives to the caller.
 fn stream_changes<T: Send + 'static>(
     state: CallState,
-    read: impl FnOnce(&Sync, Option<&dyn RecordFilter>, &dyn Fn() -> bool, Visit<'_>) -> Result<(), SyncError>
-    + Send
-    + 'static,
+    read: impl ReadChanges,
     message: fn(Vec<Vec<u8>>, v1::StoreHeader) -> T,
 ) -> Messages<T> {
     let (sender, receiver) = mpsc::channel(BUFFERED_MESSAGES);

@@ -83,8 +83,8 @@ impl Peers {
         Ok(frontier)
     }
 
-    /// Stores changes of the peer with this [key](super::PeerView::key). If they show that this store was restored from an earlier copy of itself, it goes on with a new series.
-    /// Blocks.
+    /// Stores changes of the peer with this [key](super::PeerView::key). If they show that this store was restored from an earlier copy of
+    /// itself, it goes on with a new series. Blocks.
     ///
     /// # Errors
     /// When the store cannot be read or written.

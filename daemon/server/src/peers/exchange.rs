@@ -10,9 +10,8 @@ use std::{
     time::Duration,
 };
 
-use satchel_core::sync::{RecordFilter, Sync, SyncError};
 use satchel_proto::v1::{self, sync_service_client::SyncServiceClient};
-use satchel_sync::{Frontier, OriginId, SignedChange, limits::VERSION};
+use satchel_sync::{Frontier, OriginId, limits::VERSION};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Response, Status, Streaming, transport::Channel};
@@ -26,7 +25,7 @@ use super::{
 use crate::{
     connect::{connect_peer, renew},
     grpc::{
-        change_batches::{BatchesEnd, send_batches},
+        change_batches::{BatchesEnd, ReadChanges, Visit, send_batches},
         guard::MAX_MESSAGE_BYTES,
         wire::sync::{
             WireChanges, changes_from_wire, frontier_from_wire, frontier_to_wire, identity_from_wire,
@@ -298,18 +297,13 @@ impl Exchange<'_> {
     }
 
     /// Sends the changes that `read` visits, with the payloads that it gives to the peer.
-    async fn send(
-        &mut self,
-        read: impl FnOnce(&Sync, Option<&dyn RecordFilter>, &dyn Fn() -> bool, Visit<'_>) -> Result<(), SyncError>
-        + Send
-        + 'static,
-    ) -> Result<(), PeersError> {
+    async fn send(&mut self, read: impl ReadChanges) -> Result<(), PeersError> {
         let (sender, receiver) = mpsc::channel(BUFFERED_MESSAGES);
         self.check_wanted()?;
         let (peers, peer) = (self.peers.clone(), Arc::clone(self.peer));
-        let before = peer.credentials().selection;
+        let selection = peer.credentials().selection;
+        let before = selection.clone();
         let reading = tokio::task::spawn_blocking(move || {
-            let selection = peer.credentials().selection;
             let filter = filter(selection.clone());
             let filter = SelectionFilter::of(filter.as_ref());
             // A peer that is given less from now on gets nothing more by what held before.
@@ -352,8 +346,6 @@ struct Answer {
     /// What changes when it comes to lack payloads; empty if it lacks none.
     missing_state: String,
 }
-
-type Visit<'a> = &'a mut dyn FnMut(SignedChange) -> bool;
 
 /// Waits for the next message of a stream; `None` at its end.
 async fn next_message<T>(stream: &mut Streaming<T>) -> Result<Option<T>, PeersError> {

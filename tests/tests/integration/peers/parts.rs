@@ -13,24 +13,11 @@ use super::{
     change_files::carry,
     erasures::has,
     hostile::demo_with_file,
-    peer_daemon::{add, content, eventually, in_step, listed, memories, pair, peers, start, start_new},
+    peer_daemon::{add, content, eventually, in_step, listed, pair, peers, start, start_new, tag},
 };
 
 fn tagged(tag: &str) -> v1::DeviceSelection {
     v1::DeviceSelection { tags: vec![tag.to_owned()], ..v1::DeviceSelection::default() }
-}
-
-async fn tag(daemon: &TestDaemon, id: &str, tags: &[&str]) -> Result<()> {
-    let tags = tags.iter().map(|tag| (*tag).to_owned()).collect();
-    let memory = v1::Memory { id: id.to_owned(), tags, ..v1::Memory::default() };
-    let mask = prost_types::FieldMask { paths: vec!["tags".to_owned()] };
-    let request = v1::UpdateMemoryRequest {
-        memory: Some(memory),
-        update_mask: Some(mask),
-        ..v1::UpdateMemoryRequest::default()
-    };
-    memories(daemon).update_memory(request).await?;
-    Ok(())
 }
 
 /// Adds a memory with a tag; returns its id.

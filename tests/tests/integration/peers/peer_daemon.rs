@@ -119,7 +119,17 @@ pub(crate) async fn add(daemon: &TestDaemon, content: &str) -> Result<String> {
 /// Changes the text of a memory.
 pub(crate) async fn rewrite(daemon: &TestDaemon, id: &str, content: &str) -> Result<()> {
     let memory = v1::Memory { id: id.to_owned(), content: content.to_owned(), ..v1::Memory::default() };
-    let mask = prost_types::FieldMask { paths: vec!["content".to_owned()] };
+    update(daemon, memory, "content").await
+}
+
+/// Sets the tags of a memory.
+pub(crate) async fn tag(daemon: &TestDaemon, id: &str, tags: &[&str]) -> Result<()> {
+    let tags = tags.iter().map(|tag| (*tag).to_owned()).collect();
+    update(daemon, v1::Memory { id: id.to_owned(), tags, ..v1::Memory::default() }, "tags").await
+}
+
+async fn update(daemon: &TestDaemon, memory: v1::Memory, field: &str) -> Result<()> {
+    let mask = prost_types::FieldMask { paths: vec![field.to_owned()] };
     let request = v1::UpdateMemoryRequest {
         memory: Some(memory),
         update_mask: Some(mask),

@@ -396,17 +396,16 @@ fn an_erasure_reaches_stores_that_have_a_part() -> Result<()> {
     Ok(())
 }
 
-fn seeds(usual: u64) -> u64 {
-    std::env::var("SATCHEL_SYNC_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(usual)
+fn for_seeds(usual: u64, history: fn(u64) -> Result<()>) -> Result<()> {
+    let seeds = std::env::var("SATCHEL_SYNC_SEEDS").ok().and_then(|seeds| seeds.parse().ok());
+    (0..seeds.unwrap_or(usual))
+        .try_for_each(|seed| history(seed).map_err(|error| error.context(format!("seed {seed}"))))
 }
 
 /// Random edits in two stores, of which one gets a part that grows and shrinks.
 #[test]
 fn a_store_has_at_least_what_is_in_its_part() -> Result<()> {
-    for seed in 0..seeds(12) {
-        random_history(seed).map_err(|error| error.context(format!("seed {seed}")))?;
-    }
-    Ok(())
+    for_seeds(12, random_history)
 }
 
 fn random_history(seed: u64) -> Result<()> {
@@ -474,10 +473,7 @@ fn random_history(seed: u64) -> Result<()> {
 /// Three stores that change and give each other now a part and now everything come to show the same once they give everything.
 #[test]
 fn stores_that_gave_each_other_parts_come_to_show_the_same() -> Result<()> {
-    for seed in 0..seeds(10) {
-        random_group(seed).map_err(|error| error.context(format!("seed {seed}")))?;
-    }
-    Ok(())
+    for_seeds(10, random_group)
 }
 
 fn random_group(seed: u64) -> Result<()> {
