@@ -75,7 +75,7 @@ pub enum Change {
         /// The model.
         model: String,
     },
-    /// Puts a piece of evidence. Does not raise the revision.
+    /// Puts a piece of evidence, or removes it if its bytes are empty. Does not raise the revision.
     Evidence(EvidenceWrite),
     /// Puts a ledger entry together with the rest of the commit. Does not raise the revision.
     Ledger(LedgerWrite),

@@ -50,7 +50,12 @@ const HASH_DIGITS: usize = 64;
 #[derive(Clone, Copy, Debug)]
 pub enum OpaqueEntry<'a> {
     /// A piece of evidence.
-    Evidence(&'a [u8]),
+    Evidence {
+        /// The key.
+        id: [u8; 16],
+        /// The bytes.
+        json: &'a [u8],
+    },
     /// An entry of a ledger.
     Entry {
         /// The ledger.
@@ -80,7 +85,7 @@ pub trait Eraser {
     /// Receives everything that [`Eraser::redact`] will be asked about, in order, before the first such call.
     fn visit(&mut self, entry: OpaqueEntry<'_>);
 
-    /// Returns the replacement of a text, or `None` if it stays. A ledger entry whose replacement is empty is removed.
+    /// Returns the replacement of a text, or `None` if it stays. A ledger entry or a piece of evidence whose replacement is empty is removed.
     ///
     /// # Errors
     /// [`StoreError::BadValue`] if the text cannot be read; nothing is erased then.
@@ -229,7 +234,9 @@ fn visit_entries(
 
 fn opaque_entry(entry: &JournalEntry) -> Option<OpaqueEntry<'_>> {
     match entry {
-        JournalEntry::Evidence(evidence) => Some(OpaqueEntry::Evidence(&evidence.json)),
+        JournalEntry::Evidence(evidence) if !evidence.json.is_empty() => {
+            Some(OpaqueEntry::Evidence { id: evidence.id, json: &evidence.json })
+        }
         JournalEntry::Ledger(LedgerWrite::Entry { ledger, id, value, .. }) => {
             Some(OpaqueEntry::Entry { ledger: *ledger, id, value })
         }
@@ -292,8 +299,10 @@ impl Editor<'_> {
                 value.clear();
                 return Ok(false);
             }
+            JournalEntry::Evidence(evidence) if evidence.json.is_empty() => return Ok(false),
             JournalEntry::Evidence(evidence) => {
-                match self.eraser.redact(OpaqueEntry::Evidence(&evidence.json))? {
+                match self.eraser.redact(OpaqueEntry::Evidence { id: evidence.id, json: &evidence.json })? {
+                    Some(json) if json.is_empty() => *entry = empty_change(),
                     Some(json) => evidence.json = json,
                     None => return Ok(false),
                 }

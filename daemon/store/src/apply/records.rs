@@ -210,6 +210,15 @@ impl Applier {
         let key = keys::object(keys::EVIDENCE, id);
         let old =
             self.read_old(&key, || "a piece of evidence".to_owned(), PlainValue::take)?.map(|old| old.stored);
+        if json.is_empty() {
+            let mut changes = Changes::default();
+            if let Some(old) = old {
+                self.meta.count(counter::EVIDENCE, "", 1, true);
+                self.update_digest(&key, Some(&old.share), &[0; 32]);
+                changes.delete(key);
+            }
+            return Ok(changes);
+        }
         let share = content_digest(keys::EVIDENCE, &id, &[&json]);
         if old.is_none() {
             self.meta.count(counter::EVIDENCE, "", 1, false);

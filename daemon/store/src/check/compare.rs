@@ -1,6 +1,6 @@
 //! Compares the engine with the journal, commit by commit.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::{
     apply::lists,
@@ -22,8 +22,8 @@ pub(super) struct Comparer<'a> {
     until: u64,
     /// The unpacked length of each body frame; takes about 40 bytes per 20 KiB of journal.
     bodies: BTreeMap<(u32, u64), usize>,
-    /// Keys of ledger entries that the engine does not have. A later write may have removed them.
-    missing_ledger: BTreeSet<Vec<u8>>,
+    /// Keys of what the engine does not have, and what it is. A later write may have removed it.
+    absent: BTreeMap<Vec<u8>, &'static str>,
     pub(super) records: u64,
     pub(super) problems: Vec<String>,
 }
@@ -44,7 +44,7 @@ impl<'a> Comparer<'a> {
             store,
             until,
             bodies: BTreeMap::new(),
-            missing_ledger: BTreeSet::new(),
+            absent: BTreeMap::new(),
             records: 0,
             problems: Vec::new(),
         }
@@ -230,7 +230,16 @@ impl<'a> Comparer<'a> {
     }
 
     fn evidence(&mut self, evidence: &EvidenceWrite, place: ChangeLocation) -> Result<(), StoreError> {
-        let found = self.get(&keys::object(keys::EVIDENCE, evidence.id), "evidence", PlainValue::take)?;
+        let key = keys::object(keys::EVIDENCE, evidence.id);
+        if evidence.json.is_empty() {
+            self.absent.remove(key.as_slice());
+            return Ok(());
+        }
+        let found = self.get(&key, "evidence", PlainValue::take)?;
+        if found.is_none() {
+            self.absent.insert(key.clone(), "a piece of evidence");
+            return Ok(());
+        }
         let same =
             found.as_ref().and_then(|value| value.bytes.as_ref()).is_none_or(|bytes| *bytes == evidence.json);
         let stored = found.map(|value| value.stored.place);
@@ -250,11 +259,11 @@ impl<'a> Comparer<'a> {
         };
         let found = self.get(&key, what, LedgerValue::take)?;
         if value.is_empty() {
-            self.missing_ledger.remove(&key);
+            self.absent.remove(&key);
             return Ok(());
         }
         if found.is_none() {
-            self.missing_ledger.insert(key);
+            self.absent.insert(key, what);
             return Ok(());
         }
         let same = found.as_ref().and_then(|found| found.bytes.as_ref()).is_none_or(|bytes| bytes == value);
@@ -262,10 +271,9 @@ impl<'a> Comparer<'a> {
         Ok(())
     }
 
-    /// Reports the ledger entries that are missing, once the whole journal was read.
+    /// Reports what is missing, once the whole journal was read.
     pub(super) fn finish(&mut self) {
-        let missing = self.missing_ledger.iter().map(|_| "a ledger entry is missing".to_owned());
-        self.problems.extend(missing);
+        self.problems.extend(self.absent.values().map(|what| format!("{what} is missing")));
     }
 
     fn report_unlisted(&mut self, what: &str, state: RecordState, same: bool) {

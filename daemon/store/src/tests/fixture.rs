@@ -171,7 +171,9 @@ impl Model {
                     changes.insert(format!("c{}", n % 3), Change::WithdrawConversation(Box::new(write)));
                 }
                 _ => {
-                    let json = vec![b'e'; rng.roll(60) as usize];
+                    // Empty bytes remove it.
+                    let bytes = if rng.roll(4) == 0 { 0 } else { rng.roll(60) };
+                    let json = vec![b'e'; bytes as usize];
                     changes
                         .insert(format!("v{n}"), Change::Evidence(EvidenceWrite { id: [n as u8; 16], json }));
                     let (at_micros, value) = (rng.roll(9).cast_signed(), vec![b'l'; rng.roll(9) as usize]);
@@ -249,6 +251,9 @@ impl Model {
                         .insert(embedding.memory_id.clone(), serde_json::to_string(embedding).unwrap());
                 }
                 Change::WithdrawEmbedding { memory, .. } => drop(self.embeddings.remove(memory)),
+                Change::Evidence(evidence) if evidence.json.is_empty() => {
+                    self.evidence.remove(&evidence.id);
+                }
                 Change::Evidence(evidence) => drop(self.evidence.insert(evidence.id, evidence.json.clone())),
                 Change::Ledger(LedgerWrite::Entry { id, at_micros, value, .. }) => {
                     if value.is_empty() {

@@ -42,7 +42,7 @@ impl Eraser for EraseAll {
     fn redact(&self, text: OpaqueEntry<'_>) -> Result<Option<Vec<u8>>, StoreError> {
         let has = |bytes: &[u8]| bytes.windows(PLANTED.len()).any(|window| window == PLANTED.as_bytes());
         Ok(match text {
-            OpaqueEntry::Evidence(json) => has(json).then(|| b"{}".to_vec()),
+            OpaqueEntry::Evidence { json, .. } => has(json).then(|| b"{}".to_vec()),
             OpaqueEntry::Entry { ledger: Ledger::Import, value, .. } => has(value).then(Vec::new),
             OpaqueEntry::Issues(value) => has(value).then(|| b"[]".to_vec()),
             OpaqueEntry::Entry { .. } | OpaqueEntry::ErasedMemory(_) => None,
