@@ -16,6 +16,7 @@ mod moved_steps;
 mod purged;
 mod reader;
 mod recorder;
+mod revoked;
 mod row_groups;
 mod source_digests;
 mod untrusted;
@@ -25,6 +26,7 @@ use std::collections::BTreeSet;
 
 use satchel_store::{
     Change, ConversationRecord, Cursor, Durability, Ledger, LedgerWrite, Page, Store, StoreError,
+    erased_conversation,
 };
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -41,13 +43,14 @@ pub use evidence::{ActiveEvidence, EvidenceItem, derive_located, derive_located_
 pub use grouping::{EvidenceCollector, EvidenceSlice, GroupedEvidence};
 pub(crate) use key_pages::put_merging;
 pub use key_pages::{
-    ContributionKind, EvidenceKey, KeyPages, contributed_keys, excluded_keys, newest_imports,
+    ContributionKind, EvidenceKey, KeyPages, contributed_keys, excluded_keys, newest_imports, without_keys,
 };
 pub use moved_steps::MovedSteps;
 pub use purged::{PurgeRecord, PurgedData};
 pub use reader::ContributionReader;
 pub(crate) use reader::version_as_report;
 pub use recorder::{recorder, recorder_change};
+pub use revoked::RevokedData;
 pub use row_groups::{RowGroup, RowLocations, resolve, row_provenance};
 pub use satchel_seal::PackedMap;
 pub use source_digests::SourceDigests;
@@ -148,10 +151,12 @@ impl ConversationProvenance {
         id: &str,
         stored: Option<&ConversationRecord>,
     ) -> Result<Self, ProvenanceError> {
-        match store.ledger_get(Ledger::Provenance, id)? {
-            Some(entry) => Self::decode(&entry.value),
-            None => Ok(stored.map(Self::not_imported).unwrap_or_default()),
+        if let Some(entry) = store.ledger_get(Ledger::Provenance, id)? {
+            return Self::decode(&entry.value);
         }
+        // What is left of one that a peer has taken back is no report about it.
+        let stored = stored.filter(|stored| !erased_conversation(&stored.header));
+        Ok(stored.map(Self::not_imported).unwrap_or_default())
     }
 
     fn not_imported(stored: &ConversationRecord) -> Self {

@@ -6,6 +6,7 @@
 
 mod eraser;
 mod plan;
+mod revoked;
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -16,17 +17,19 @@ use satchel_store::{
 };
 
 use self::eraser::ErasedContent;
-pub(crate) use self::plan::planned_elsewhere;
 pub use self::plan::{Line, Plan, Target, planned};
+pub(crate) use self::plan::{planned_elsewhere, planned_revocation};
 use crate::{
     data_dir,
-    derived::relation_changes,
+    derived::{self, relation_changes},
     provenance::{self, ActiveEvidence, ProvenanceError, PurgeRecord, PurgedData},
 };
 use satchel_source::chain;
 
 /// The reason recorded in the history of erased records.
 pub const PURGED: &str = "purged";
+/// The reason recorded in the history of records that a peer has taken back.
+pub const REVOKED: &str = "not shared by a peer any more";
 /// Changes of one commit.
 const BATCH_CHANGES: usize = 400;
 
@@ -53,8 +56,12 @@ pub fn record_purge(store: &Store, record: &PurgeRecord) -> Result<(), Provenanc
     // The record is written first: a start that finds it continues from here.
     let mut changes = vec![record.to_change()?];
     changes.extend(withdrawals(store, record)?);
-    changes.extend(followed(store, &purged)?);
-    let (import, reason) = (None, PURGED.to_owned());
+    changes.extend(followed(store, &purged, record)?);
+    if record.revoked.is_some() {
+        changes.extend(revoked::removals(store, record)?);
+    }
+    let reason = if record.revoked.is_some() { REVOKED } else { PURGED };
+    let (import, reason) = (None, reason.to_owned());
     let origin = Origin { import, actor: record.actor.clone(), reason, at_micros: record.at };
     let mut rest = changes.into_iter().peekable();
     while rest.peek().is_some() {
@@ -62,12 +69,15 @@ pub fn record_purge(store: &Store, record: &PurgeRecord) -> Result<(), Provenanc
         store.commit(Batch { origin: origin.clone(), changes })?;
         satchel_failpoints::reached("purge recorded");
     }
+    if let Some(hidden) = revoked::hidden(record) {
+        store.commit(Batch { origin, changes: vec![hidden.to_change()?] })?;
+    }
     Ok(())
 }
 
 /// Returns the changes that withdraw memories with their vectors, conversations and relations.
 fn withdrawals(store: &Store, record: &PurgeRecord) -> Result<Vec<Change>, ProvenanceError> {
-    let (mut changes, mut relations) = (Vec::new(), BTreeSet::new());
+    let mut changes = Vec::new();
     for id in record.memories.keys() {
         let Some(stored) = store.memory(id, None)? else { continue };
         if !(stored.withdrawn && erased(&stored.memory)) {
@@ -76,9 +86,6 @@ fn withdrawals(store: &Store, record: &PurgeRecord) -> Result<Vec<Change>, Prove
         for vector in store.embeddings_of(id)? {
             let model = vector.embedding.model;
             changes.push(Change::WithdrawEmbedding { memory: id.clone(), model });
-        }
-        for edge in store.relations_of(id, None)? {
-            relations.insert(edge.relation.id);
         }
     }
     for id in &record.conversations {
@@ -90,18 +97,49 @@ fn withdrawals(store: &Store, record: &PurgeRecord) -> Result<Vec<Change>, Prove
         let write = ConversationWrite { header, current: None, opaque: Vec::new(), messages: Vec::new() };
         changes.push(Change::WithdrawConversation(Box::new(write)));
     }
+    let relations = relations_of(store, record.memories.keys())?;
     changes.extend(relations.into_iter().map(Change::WithdrawRelation));
     Ok(changes)
 }
 
+/// Returns the relations of memories.
+fn relations_of<'a>(
+    store: &Store,
+    memories: impl Iterator<Item = &'a String>,
+) -> Result<BTreeSet<String>, StoreError> {
+    let mut relations = BTreeSet::new();
+    for id in memories {
+        relations.extend(store.relations_of(id, None)?.into_iter().map(|edge| edge.relation.id));
+    }
+    Ok(relations)
+}
+
 /// Returns the changes to remaining records that were replaced by erased ones, or depended on them.
-fn followed(store: &Store, purged: &PurgedData) -> Result<Vec<Change>, ProvenanceError> {
+fn followed(
+    store: &Store,
+    purged: &PurgedData,
+    record: &PurgeRecord,
+) -> Result<Vec<Change>, ProvenanceError> {
     let undone = provenance::undone_imports(store)?;
     let counted = ActiveEvidence::load(store, &undone)?;
     let was = counted.derive();
+    let counted = match &record.revoked {
+        Some(revoked) => ActiveEvidence::load_without(store, &undone, revoked.evidence.clone())?,
+        None => counted,
+    };
     let counted = counted.without_purged(purged);
     let (now, replayed) = (counted.derive(), counted.implicit_relations());
     let mut changes = Vec::new();
+    if record.revoked.is_some() {
+        // Edits alone show nothing, like those of a memory whose list was taken back.
+        changes = derived::withdrawals(store, &was, &now)?;
+        let relations = relations_of(store, record.memories.keys())?;
+        changes.retain(|change| match change {
+            Change::WithdrawMemory(memory) => !record.memories.contains_key(&memory.id),
+            Change::WithdrawRelation(id) => !relations.contains(id),
+            _ => true,
+        });
+    }
     for (id, memory) in now.memories {
         let stored = store.memory(&id, None)?;
         let same = stored.is_some_and(|stored| !stored.withdrawn && stored.memory == memory);
@@ -126,7 +164,10 @@ pub fn erase_recorded(
     seal: Option<&Seal>,
     progress: &mut dyn FnMut(CheckProgress),
 ) -> Result<u64, ProvenanceError> {
-    let pending = PurgeRecord::pending(&store)?;
+    let mut pending = PurgeRecord::pending(&store)?;
+    for record in &mut pending {
+        revoked::keep_what_came_again(&store, record)?;
+    }
     let mut content = ErasedContent::of(&store, pending)?;
     // Its segments have words of the erased texts until they are merged. It is built anew.
     let index = dir.join(data_dir::SEARCH);
@@ -152,11 +193,19 @@ pub fn complete(
         return Ok(store);
     }
     tracing::info!("an erasure is completed that a stop of the program interrupted");
+    // What a peer has taken back is hidden before anything is made here, also if it cannot leave the disk yet.
+    let mut unhidden =
+        pending.iter().filter(|record| record.revoked.is_some() && !revoked::is_hidden(record));
+    if let Err(error) = unhidden.try_for_each(|record| record_purge(&store, record)) {
+        tracing::error!(error = chain(&error), "what a peer has taken back cannot be hidden");
+        return Ok(store);
+    }
     if let Err(error) = check_ready(dir, seal, &pending) {
         tracing::error!(error = chain(&error), "an erasure that was interrupted cannot be completed yet");
         return Ok(store);
     }
-    let noted = pending.iter().try_for_each(|record| record_purge(&store, record));
+    let erased = pending.iter().filter(|record| record.revoked.is_none());
+    let noted = erased.into_iter().try_for_each(|record| record_purge(&store, record));
     let done = noted.and_then(|()| erase_recorded(dir, store, seal, &mut |_| {}));
     if let Err(error) = done {
         tracing::error!(error = chain(&error), "an erasure that was interrupted cannot be completed");

@@ -39,6 +39,7 @@ mod missing;
 mod outgoing;
 mod receive;
 mod record;
+mod revocation;
 mod series_key;
 
 use std::{path::Path, sync::Arc};
@@ -57,8 +58,10 @@ pub use self::{
     digest::StateDigest,
     files::{FileError, FileReferences},
     filter::{RecordFacts, RecordFilter},
+    inclusion::PartMoves,
     missing::PayloadRange,
     receive::{Received, Refused},
+    revocation::Revoked,
     series_key::SeriesKeyError,
 };
 use crate::{
@@ -289,11 +292,9 @@ impl Sync {
         let (author, genesis) = Author::begin(key.clone(), salt, &seen)?;
         let origin = author.series().origin();
         origins.push(origin);
-        let mut changes = vec![
-            entries::put_own(origin),
-            entries::put_origins(&origins),
-            entries::put_change(&genesis, &Place::Inline),
-        ];
+        let mut changes = entries::replace_own(store, origin)?;
+        changes.push(entries::put_origins(&origins));
+        changes.push(entries::put_change(&genesis, &Place::Inline));
         let (series, applied) = LocalSeries::begun(author, seen).into_changes(store)?;
         changes.extend(series.into_iter().chain(applied));
         self.0.commit_entries(changes)?;

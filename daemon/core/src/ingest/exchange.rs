@@ -59,6 +59,10 @@ impl Inner {
         &self.series_key
     }
 
+    pub(crate) fn now_micros(&self) -> i64 {
+        self.clock.now_micros()
+    }
+
     /// Waits until nobody else writes.
     pub(crate) fn lock_writes(&self) -> Option<WriteGuard<'_>> {
         self.write_lock.lock(&CancelToken::new())
@@ -219,6 +223,11 @@ impl<'a> ImportMerge<'a> {
         changes.push(Change::Ledger(receipt));
         let own: BTreeSet<String> = sources.into_iter().filter(|source| is_identity(source)).collect();
         for source in own {
+            if ledger::lacks_pieces(&inner.store, &record)?
+                && ledger::is_imported_here(&inner.store, &source)?
+            {
+                continue;
+            }
             let (ledger, value) = (Ledger::Source, id.clone().into_bytes());
             changes.push(Change::Ledger(LedgerWrite::Entry { ledger, id: source, at_micros, value }));
         }

@@ -201,6 +201,7 @@ impl ImportTask {
             && let Some(identity) = identity(&record, names)
             && let Some(earlier) = ledger::earlier(&self.inner.store, &identity)?
             && earlier.status != ImportStatus::Undone
+            && !ledger::lacks_pieces(&self.inner.store, &earlier)?
         {
             *single = single_digest(source, &record);
             self.end(unchanged(record, &earlier));

@@ -9,7 +9,7 @@ use super::{
     error::IngestError,
     receipt::{ImportRecord, ImportStatus},
 };
-use crate::{each_row, provenance::UndoRecord};
+use crate::{each_row, provenance::UndoRecord, series::entries};
 
 /// Issues per page. Each takes at most about 100 bytes, so a page stays below the store's limit of 64 KiB.
 pub(super) const ISSUES_PER_PAGE: usize = 100;
@@ -94,6 +94,18 @@ pub(super) fn earlier(store: &Store, identity: &str) -> Result<Option<ImportReco
     let Some(entry) = store.ledger_get(Ledger::Source, identity)? else { return Ok(None) };
     let id = String::from_utf8_lossy(&entry.value).into_owned();
     get(store, &id)
+}
+
+/// Returns whether this is an import of another store of which not everything is here.
+pub(super) fn lacks_pieces(store: &Store, import: &ImportRecord) -> Result<bool, IngestError> {
+    let lacking = entries::lacking(store)?;
+    Ok(lacking.iter().any(|(id, ..)| id.to_string() == import.id))
+}
+
+/// Returns whether an import of this store counts that is recorded under this identity.
+pub(super) fn is_imported_here(store: &Store, identity: &str) -> Result<bool, IngestError> {
+    let found = earlier(store, identity)?;
+    Ok(found.is_some_and(|import| import.machine.is_none() && import.status != ImportStatus::Undone))
 }
 
 /// Returns the last import under the first of these identities that is known, if it was undone.

@@ -119,6 +119,20 @@ impl ActiveEvidence {
         Ok(Self::load_until(store, undone, &|| false)?.unwrap_or_default())
     }
 
+    /// Returns the same as [`ActiveEvidence::load`], without the evidence that `removed` names.
+    ///
+    /// # Errors
+    /// As [`ActiveEvidence::load`].
+    pub fn load_without(
+        store: &Store,
+        undone: &UndoneImports,
+        removed: BTreeSet<EvidenceKey>,
+    ) -> Result<Self, ProvenanceError> {
+        let mut left_out = excluded_keys(store, ContributionKind::Evidence, undone)?;
+        left_out.extend(removed);
+        Ok(Self::read(store, &left_out, &|| false)?.unwrap_or_default())
+    }
+
     /// Returns the same as [`ActiveEvidence::load`], or `None` if `stop` returns true on the way.
     ///
     /// # Errors
@@ -128,7 +142,14 @@ impl ActiveEvidence {
         undone: &UndoneImports,
         stop: &dyn Fn() -> bool,
     ) -> Result<Option<Self>, ProvenanceError> {
-        let left_out = excluded_keys(store, ContributionKind::Evidence, undone)?;
+        Self::read(store, &excluded_keys(store, ContributionKind::Evidence, undone)?, stop)
+    }
+
+    fn read(
+        store: &Store,
+        left_out: &BTreeSet<EvidenceKey>,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Option<Self>, ProvenanceError> {
         let (mut counted, dots) = (Self::default(), AssignedDots::load(store)?);
         for record in store.evidence_all() {
             let record = record?;

@@ -93,6 +93,36 @@ pub fn contributed_keys(
     Ok(keys)
 }
 
+/// Returns the changes after which `import` has not brought `removed`; none if it has not.
+///
+/// # Errors
+/// The ledger cannot be read.
+pub fn without_keys(
+    store: &Store,
+    kind: ContributionKind,
+    import: Uuid,
+    removed: &BTreeSet<EvidenceKey>,
+) -> Result<Vec<Change>, ProvenanceError> {
+    let all = contributed_keys(store, kind, import)?;
+    let kept: Vec<EvidenceKey> = all.iter().filter(|key| !removed.contains(*key)).copied().collect();
+    if kept.len() == all.len() {
+        return Ok(Vec::new());
+    }
+    let (mut changes, mut pages) = (Vec::new(), kept.chunks(KEYS_PER_PAGE));
+    for page in 0.. {
+        let id = kind.entry_id(import, page);
+        match pages.next() {
+            Some(keys) => changes.push(put(id, OTHER_ENTRIES, keys.concat())),
+            // An empty entry is removed.
+            None if store.ledger_get(Ledger::Provenance, &id)?.is_some() => {
+                changes.push(put(id, OTHER_ENTRIES, Vec::new()));
+            }
+            None => break,
+        }
+    }
+    Ok(changes)
+}
+
 /// Returns the keys that do not count, because only imports in `undone` brought them.
 ///
 /// # Errors

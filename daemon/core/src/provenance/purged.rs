@@ -14,7 +14,7 @@ use satchel_pam::{
 use satchel_store::{Change, Cursor, Ledger, LedgerWrite, Store, empty_memory};
 use serde::{Deserialize, Serialize};
 
-use super::{PAGE, ProvenanceError, decode, encode};
+use super::{PAGE, ProvenanceError, RevokedData, decode, encode};
 use crate::each_row;
 
 /// Prefix of the ids of these ledger entries; the ledger also has others.
@@ -43,6 +43,10 @@ pub struct PurgeRecord {
     pub families: BTreeSet<String>,
     /// Attachments of the conversations, by the hash of their bytes, in hex.
     pub attachments: BTreeSet<String>,
+    /// Set if nobody erased the data: a peer has taken back what it had given. It may come again, so that nothing is left of the record when
+    /// the data is gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revoked: Option<RevokedData>,
 }
 
 impl PurgeRecord {
@@ -84,12 +88,16 @@ impl PurgeRecord {
         Ok(Change::Ledger(LedgerWrite::Entry { ledger, id, at_micros, value: encode(self, WHAT)? }))
     }
 
-    /// Returns the ledger entry of this erasure after it is completed on disk, or `None` if `id` belongs to another
-    /// entry.
+    /// Returns the ledger entry of this erasure after it is completed on disk, empty if there is none then; or `None` if `id` belongs to
+    /// another entry.
     #[must_use]
     pub fn completed_entry(&self, id: &str) -> Option<Vec<u8>> {
         let same = id.strip_prefix(KIND) == Some(self.id.as_str());
-        same.then(|| encode(&Self { done: true, ..self.clone() }, WHAT).ok()).flatten()
+        same.then(|| match self.revoked {
+            Some(_) => Some(Vec::new()),
+            None => encode(&Self { done: true, ..self.clone() }, WHAT).ok(),
+        })
+        .flatten()
     }
 }
 
@@ -114,11 +122,11 @@ impl PurgedData {
         Ok(Self::from_records(&PurgeRecord::list(store)?))
     }
 
-    /// Returns everything that `records` name.
+    /// Returns everything that `records` name. What a peer has taken back was not erased by the owner, and may be imported here.
     #[must_use]
     pub fn from_records(records: &[PurgeRecord]) -> Self {
         let mut all = Self::default();
-        for record in records {
+        for record in records.iter().filter(|record| record.revoked.is_none()) {
             all.memories.extend(record.memories.keys().cloned());
             all.texts.extend(record.memories.values().flatten().cloned());
             all.conversations.extend(record.conversations.iter().cloned());

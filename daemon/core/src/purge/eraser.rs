@@ -7,9 +7,11 @@ use satchel_store::{ConversationRecord, Eraser, Ledger, OpaqueEntry, Store, Stor
 use satchel_sync::{SignedChange, payload::unsalted};
 use serde_json::Value;
 
-use super::{PURGED, plan::sha256};
+use super::{PURGED, REVOKED, plan::sha256};
 use crate::edits::QuarantinedMemory;
-use crate::provenance::{ConversationProvenance, ProvenanceError, PurgeRecord, PurgedData, vectors};
+use crate::provenance::{
+    ConversationProvenance, ProvenanceError, PurgeRecord, PurgedData, RevokedData, vectors,
+};
 use crate::series::{entries, large, payload::is_erased};
 
 /// Replaces the text in a receipt that mentioned something erased.
@@ -48,7 +50,8 @@ impl ErasedContent {
 
     fn name_all(&mut self, store: &Store) -> Result<(), ProvenanceError> {
         let records = std::mem::take(&mut self.records);
-        for record in &records {
+        // What a peer has taken back is in no receipt of this store, and its receipts would not come back with it.
+        for record in records.iter().filter(|record| record.revoked.is_none()) {
             for id in record.memories.keys() {
                 for version in store.memory_versions(id)? {
                     self.name(version.memory.content);
@@ -122,8 +125,20 @@ impl ErasedContent {
         Ok(self.purged.redact_stored(&mut entry.evidence))
     }
 
+    fn revoked_records(&self) -> impl Iterator<Item = &PurgeRecord> {
+        self.records.iter().filter(|record| record.revoked.is_some())
+    }
+
+    fn revoked(&self) -> impl Iterator<Item = &RevokedData> {
+        self.records.iter().filter_map(|record| record.revoked.as_ref())
+    }
+
     /// Returns whether the payload of a change is erased. One that cannot be read stays: it has no effect in any store.
     fn exchanged(&self, change: &SignedChange) -> bool {
+        let at = change.change();
+        if self.revoked().any(|data| data.contains_change(at.origin, at.counter)) {
+            return true;
+        }
         let content = change.payload().and_then(unsalted);
         content.is_some_and(|content| is_erased(&self.purged, change.change().kind, content))
     }
@@ -132,7 +147,7 @@ impl ErasedContent {
     fn lineage(&self, id: &str, value: &[u8]) -> Result<bool, StoreError> {
         let memory =
             vectors::stored_vector_memory(id, value).map_err(|error| bad("a vector that is kept", &error))?;
-        Ok(memory.is_some_and(|memory| self.purged.contains_vectors_of(&memory))
+        Ok(memory.is_some_and(|memory| self.erases_vectors(&memory))
             || self.contribution_ids.contains(id)
             || self.records.iter().any(|record| record.families.contains(id)))
     }
@@ -145,14 +160,17 @@ fn bad(what: &str, error: &ProvenanceError) -> StoreError {
 impl Eraser for ErasedContent {
     fn erases_memory(&self, id: &str, content_hash: &str) -> bool {
         self.purged.contains_memory(id, content_hash)
+            || self.revoked_records().any(|record| record.memories.contains_key(id))
     }
 
     fn erases_vectors(&self, memory: &str) -> bool {
         self.purged.contains_vectors_of(memory)
+            || self.revoked_records().any(|record| record.memories.contains_key(memory))
     }
 
     fn erases_conversation(&self, id: &str) -> bool {
         self.purged.contains_conversation(id)
+            || self.revoked_records().any(|record| record.conversations.contains(id))
     }
 
     fn visit(&mut self, text: OpaqueEntry<'_>) {
@@ -164,13 +182,16 @@ impl Eraser for ErasedContent {
                 // Earlier states of the lineage count as well, as parts may have left it since.
                 self.contribution_ids.extend(ConversationProvenance::stored_entry_ids_in(value));
             }
-            OpaqueEntry::Evidence(_) | OpaqueEntry::Entry { .. } | OpaqueEntry::Issues(_) => {}
+            OpaqueEntry::Evidence { .. } | OpaqueEntry::Entry { .. } | OpaqueEntry::Issues(_) => {}
         }
     }
 
     fn redact(&self, text: OpaqueEntry<'_>) -> Result<Option<Vec<u8>>, StoreError> {
         Ok(match text {
-            OpaqueEntry::Evidence(json) => {
+            OpaqueEntry::Evidence { id, .. } if self.revoked().any(|data| data.evidence.contains(&id)) => {
+                Some(Vec::new())
+            }
+            OpaqueEntry::Evidence { json, .. } => {
                 self.purged.redact_evidence(json).map_err(|error| bad("a piece of evidence", &error))?
             }
             OpaqueEntry::Entry { ledger: Ledger::Provenance, id, value } => {
@@ -189,6 +210,11 @@ impl Eraser for ErasedContent {
                     problem: error.to_string(),
                 })?
             }
+            OpaqueEntry::Entry { ledger: Ledger::Quarantine | Ledger::Review, id, .. }
+                if self.revoked().any(|data| data.agent_memories.contains(id)) =>
+            {
+                Some(Vec::new())
+            }
             OpaqueEntry::Entry { ledger: Ledger::Quarantine | Ledger::Review, value, .. } => {
                 self.quarantined(value)?.then(Vec::new)
             }
@@ -202,7 +228,7 @@ impl Eraser for ErasedContent {
 
     fn redact_reason(&self, reason: &str) -> String {
         // A reason that a person typed may quote what was erased.
-        if reason == PURGED { reason.to_owned() } else { String::new() }
+        if matches!(reason, PURGED | REVOKED) { reason.to_owned() } else { String::new() }
     }
 
     fn attachments(&self) -> &BTreeSet<[u8; 32]> {

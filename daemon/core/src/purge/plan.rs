@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::{
     each_row,
     edits::QuarantinedMemory,
-    provenance::{ConversationProvenance, ProvenanceError, PurgeRecord, PurgedData, row_provenance},
+    provenance::{ConversationProvenance, ProvenanceError, PurgeRecord, PurgedData, resolve, row_provenance},
 };
 
 /// Changes that are read per page.
@@ -143,6 +143,38 @@ pub(crate) fn planned_elsewhere(
     let is_more = !(more.memories.is_empty() && more.conversations.is_empty() && more.rows.is_empty());
     let (families, attachments) = (here.families, here.attachments);
     Ok((PurgeRecord { families, attachments, done: false, ..elsewhere }, is_more.then_some(more)))
+}
+
+/// Completes the record of what a peer has taken back: the memories and conversations in `record` with what belongs to them. Also returns
+/// the conversations that stay, as they cannot leave without one of those that `keeps` names.
+///
+/// # Errors
+/// The error of the store.
+pub(crate) fn planned_revocation(
+    store: &Store,
+    record: PurgeRecord,
+    keeps: impl Fn(&str) -> bool,
+) -> Result<(PurgeRecord, BTreeSet<String>), ProvenanceError> {
+    let mut stay = BTreeSet::new();
+    let mut whole = PurgeRecord { conversations: BTreeSet::new(), ..record };
+    for id in record.conversations {
+        let mut plan = Plan::default();
+        // A group of rows is shown in other conversations.
+        let (entry, family) = resolve(store, id.clone())?;
+        for shown in family.shown.iter().chain([&id]) {
+            plan.conversation(store, shown)?;
+        }
+        let mut found = plan.record;
+        found.families.insert(entry);
+        if found.conversations.iter().chain(&found.families).any(|id| keeps(id)) {
+            stay.insert(id);
+        } else {
+            whole.conversations.extend(found.conversations);
+            whole.families.extend(found.families);
+            whole.attachments.extend(found.attachments);
+        }
+    }
+    Ok((whole, stay))
 }
 
 impl Plan {

@@ -3,6 +3,8 @@
 //! | id | value |
 //! |---|---|
 //! | `own` | the store's own origin |
+//! | `givers` | the keys of the peers that have given changes to the store, also of those that were removed |
+//! | `earlier own` | the origins of the store's own series with which it does not go on |
 //! | `origins` | all origins of which the store holds changes, in the order of their arrival |
 //! | `series <origin>` | key, head and context of a series |
 //! | `applied <origin>` | the last change of a series that has taken effect, and what its author had seen by then |
@@ -34,6 +36,8 @@ use super::{SeriesStoreError, payload::SALT_BYTES};
 use crate::provenance::EvidenceKey;
 
 const OWN: &str = "own";
+const EARLIER_OWN: &str = "earlier own";
+const GIVERS: &str = "givers";
 const ORIGINS: &str = "origins";
 /// What the ids of changes begin with.
 const CHANGE: &str = "change ";
@@ -193,6 +197,38 @@ pub(crate) fn item(store: &Store, key: EvidenceKey) -> Result<Option<(OriginId, 
 
 pub(crate) fn put_item(key: EvidenceKey, origin: OriginId, counter: Counter) -> Change {
     put_position(item_id(key), origin, counter)
+}
+
+pub(crate) fn remove_item(key: EvidenceKey) -> Change {
+    put(item_id(key), Vec::new())
+}
+
+pub(crate) fn remove_remainder(key: EvidenceKey) -> Change {
+    put(remainder_id(key), Vec::new())
+}
+
+/// Returns the earlier origins of the store's own series, with which it does not go on.
+pub(crate) fn earlier_own(store: &Store) -> Result<Vec<OriginId>, SeriesStoreError> {
+    let value = get(store, EARLIER_OWN)?.unwrap_or_default();
+    Ok(value.as_chunks::<16>().0.iter().copied().map(OriginId::from_bytes).collect())
+}
+
+/// Returns the changes with which the store's own series goes on under another origin.
+pub(crate) fn replace_own(store: &Store, origin: OriginId) -> Result<Vec<Change>, SeriesStoreError> {
+    let earlier = earlier_own(store)?.into_iter().chain(own(store)?);
+    let ids: Vec<[u8; 16]> = earlier.map(|origin| *origin.as_bytes()).collect();
+    Ok(vec![put_own(origin), put(EARLIER_OWN.to_owned(), ids.concat())])
+}
+
+/// Returns the keys of the stores that have given changes to this one; `None` if they were never noted.
+pub(crate) fn givers(store: &Store) -> Result<Option<BTreeSet<String>>, SeriesStoreError> {
+    let value = get(store, GIVERS)?;
+    value.map(|value| serde_json::from_slice(&value).map_err(|_| SeriesStoreError::Unreadable)).transpose()
+}
+
+pub(crate) fn put_givers(givers: &BTreeSet<String>) -> Result<Change, SeriesStoreError> {
+    let value = serde_json::to_vec(givers).map_err(|_| SeriesStoreError::Unreadable)?;
+    Ok(put(GIVERS.to_owned(), value))
 }
 
 /// Returns the change with what the last erasure left of a piece of evidence.

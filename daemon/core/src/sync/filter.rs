@@ -108,6 +108,14 @@ impl<'a> PayloadFilter<'a> {
         }
     }
 
+    /// Returns whether a change has a payload here that is not sent although it has taken effect.
+    pub(super) fn withholds(&mut self, stored: &StoredChange) -> Result<bool, SyncError> {
+        let change = stored.change.change();
+        Ok(stored.place != Place::Absent
+            && self.has_taken_effect(change.origin, change.counter)?
+            && !self.sends(stored)?)
+    }
+
     fn has_taken_effect(&mut self, origin: OriginId, counter: Counter) -> Result<bool, SyncError> {
         let (applied, late) = match self.applied.entry(origin) {
             Entry::Occupied(known) => known.into_mut(),

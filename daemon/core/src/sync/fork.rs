@@ -280,11 +280,10 @@ fn new_identity(store: &Store) -> Result<SeriesIdentity, SyncError> {
 fn begun(store: &Store, genesis: &satchel_sync::SignedChange) -> Result<Vec<Change>, SyncError> {
     let (origin, mut origins) = (genesis.change().origin, entries::origins(store)?);
     origins.push(origin);
-    Ok(vec![
-        entries::put_own(origin),
-        entries::put_origins(&origins),
-        entries::put_change(genesis, &Place::Inline),
-    ])
+    let mut changes = entries::replace_own(store, origin)?;
+    changes.push(entries::put_origins(&origins));
+    changes.push(entries::put_change(genesis, &Place::Inline));
+    Ok(changes)
 }
 
 /// Commits what begins a new series, and then writes its key. If that fails, the next start finds that the key is of another series, and

@@ -1,4 +1,4 @@
-//! Finds out whether a store that gets only a part may be given more than before.
+//! Finds out whether a store that gets only a part may be given more than before, or less.
 
 use satchel_store::{ChangeKind, ChangeLogEntry, ChangeOp, ChangePosition, Origin, Revision, Store};
 
@@ -14,33 +14,50 @@ use crate::{
 /// Changes of records that are read at once.
 const PAGE: usize = 1_000;
 
+/// How records have moved with respect to a part of a store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PartMoves {
+    /// Records are in it that were not before. A store that gets it may lack payloads that this one did not send it, and sends now.
+    pub included: bool,
+    /// Records were in it that are not any more. A store that gets it may have payloads that this one does not send now.
+    pub excluded: bool,
+}
+
+impl PartMoves {
+    fn add(&mut self, other: Self) {
+        self.included |= other.included;
+        self.excluded |= other.excluded;
+    }
+}
+
 impl Sync {
-    /// Returns whether records that this store has changed after the revision `after` are included by `filter` since then, and were not
-    /// before. Then a store may lack payloads that this one did not send it, and sends now.
+    /// Returns how records that this store has changed after the revision `after` have moved with respect to what `filter` includes.
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn has_included(&self, filter: &dyn RecordFilter, after: Revision) -> Result<bool, SyncError> {
+    pub fn part_moves(&self, filter: &dyn RecordFilter, after: Revision) -> Result<PartMoves, SyncError> {
         let (store, mut position) = (self.0.store(), ChangePosition::after(after));
+        let mut moves = PartMoves::default();
         loop {
             let changes = store.changes_since(position, PAGE)?;
-            let Some(last) = changes.last() else { return Ok(false) };
+            let Some(last) = changes.last() else { return Ok(moves) };
             position = last.position;
             for change in &changes {
-                if was_included(store, filter, change)? {
-                    return Ok(true);
+                moves.add(moves_of(store, filter, change)?);
+                if moves.included && moves.excluded {
+                    return Ok(moves);
                 }
             }
         }
     }
 }
 
-/// Returns whether this change of a record made `filter` include it.
-fn was_included(
+/// Returns how this change of a record has moved it.
+fn moves_of(
     store: &Store,
     filter: &dyn RecordFilter,
     change: &ChangeLogEntry,
-) -> Result<bool, SyncError> {
+) -> Result<PartMoves, SyncError> {
     let version = |at: Revision| -> Result<Option<(bool, Origin)>, SyncError> {
         Ok(match change.kind {
             ChangeKind::Memory => {
@@ -54,17 +71,18 @@ fn was_included(
             _ => None,
         })
     };
-    let Some((included, origin)) = version(change.position.revision)? else { return Ok(false) };
+    let moved = |included, excluded| Ok(PartMoves { included, excluded });
+    let Some((is, origin)) = version(change.position.revision)? else { return moved(false, false) };
     if change.op == ChangeOp::Withdrawn && origin.reason == PURGED {
         // A list that had it may be included as a whole now.
-        return Ok(true);
-    }
-    if !included {
-        return Ok(false);
+        return moved(true, false);
     }
     if change.previous == Revision::ZERO {
         // What is made here is in the series after it is shown. What another store has sent may have been passed on before.
-        return Ok(origin.actor.starts_with(ACTOR) || origin.reason == REASON);
+        let included = is && (origin.actor.starts_with(ACTOR) || origin.reason == REASON);
+        // A list or a conversation that an import has made longer may not be included as a whole any more.
+        return moved(included, !is && origin.import.is_some());
     }
-    Ok(!version(change.previous)?.is_some_and(|(included, _)| included))
+    let was = version(change.previous)?.is_some_and(|(was, _)| was);
+    moved(is && !was, was && !is)
 }

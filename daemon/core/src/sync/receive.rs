@@ -11,7 +11,7 @@ use satchel_sync::{
 use super::{Sync, SyncError, UNREADABLE};
 use crate::{
     ingest::Inner,
-    provenance::PurgedData,
+    provenance::{PurgeRecord, PurgedData, RevokedData},
     series::{
         continuations::Continuations,
         counters::{CounterSet, Marked},
@@ -79,6 +79,7 @@ impl Sync {
             sets: BTreeMap::new(),
             received: Received::default(),
             purged: PurgedData::load(store)?,
+            revoked: PurgeRecord::pending(store)?.into_iter().filter_map(|record| record.revoked).collect(),
             continuations: Continuations::load(store)?,
         };
         let outcome = changes.into_iter().try_for_each(|change| receiver.add(change));
@@ -102,6 +103,8 @@ struct Receiver<'a> {
     sets: BTreeMap<(Marked, OriginId), CounterSet>,
     received: Received,
     purged: PurgedData,
+    /// What a peer has taken back and is still on the disk. If it comes again meanwhile, it is not stored, and counts as withheld.
+    revoked: Vec<RevokedData>,
     /// The branches that other series repeat.
     continuations: Continuations,
 }
@@ -224,7 +227,7 @@ impl Receiver<'_> {
         let place = if keeps { Place::Inline } else { Place::Absent };
         self.pending.push(entries::put_change(change, &place));
         let (origin, counter) = (change.change().origin, change.change().counter);
-        self.note_withheld(change)?;
+        self.note_withheld(change, keeps)?;
         if keeps && !parts.is_empty() {
             self.mark(Marked::Joined, origin, counter)?;
         } else {
@@ -260,6 +263,10 @@ impl Receiver<'_> {
 
     /// Returns whether a change has something that was erased here.
     fn is_erased(&self, change: &SignedChange) -> Result<bool, SyncError> {
+        let at = change.change();
+        if self.revoked.iter().any(|revoked| revoked.contains_change(at.origin, at.counter)) {
+            return Ok(true);
+        }
         if self.purged.is_empty() {
             return Ok(false);
         }
@@ -277,10 +284,11 @@ impl Receiver<'_> {
     }
 
     /// Marks a change that came without its payload, or whose payload has come now.
-    fn note_withheld(&mut self, change: &SignedChange) -> Result<(), SyncError> {
+    fn note_withheld(&mut self, change: &SignedChange, keeps: bool) -> Result<(), SyncError> {
         let (store, origin, counter) = (self.store, change.change().origin, change.change().counter);
+        let comes_again = !self.revoked.is_empty() && !keeps;
         let withheld = self.set(Marked::Withheld, origin)?;
-        if change.payload().is_none() {
+        if change.payload().is_none() || comes_again {
             withheld.insert(store, counter)?;
             self.received.withheld += 1;
         } else {

@@ -112,6 +112,18 @@ impl Sync {
         Ok(pending)
     }
 
+    /// Returns whether an import is running here, or has ended and is in no series.
+    pub(super) fn has_unrecorded(&self) -> Result<bool, SyncError> {
+        let (store, mut any) = (self.0.store(), false);
+        let page =
+            |after: Option<&Cursor>| Ok::<_, SyncError>(store.ledger_list(Ledger::Import, after, PAGE)?);
+        each_row(page, |entry| {
+            any = any || !entries::is_recorded(store, &entry.id)?;
+            Ok(())
+        })?;
+        Ok(any)
+    }
+
     /// Returns the keys of the contributions of these imports that are in no series.
     fn new_contributions(&self, imports: &[ImportRecord]) -> Result<BTreeSet<EvidenceKey>, SyncError> {
         let (store, mut wanted) = (self.0.store(), BTreeSet::new());

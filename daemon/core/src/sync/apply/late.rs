@@ -9,7 +9,7 @@ use crate::series::{
     counters::{CounterSet, Marked},
     entries,
     large::{self, PART},
-    payload::KNOWN_KINDS,
+    payload::{KNOWN_KINDS, Payload},
 };
 
 impl Applier<'_> {
@@ -85,6 +85,8 @@ impl Applier<'_> {
         let stored = entries::change(self.store, moment.origin, moment.counter)?.ok_or(UNREADABLE)?;
         match self.read(&stored)? {
             Reading::Payload(payload) => {
+                // An import may have brought it before it was taken back.
+                self.pieces_came |= matches!(*payload, Payload::Evidence(..) | Payload::Contribution(_));
                 if self.take(*payload, moment, Vec::new())? == Flushed::Refused {
                     tracing::warn!(origin = %moment.origin, counter = moment.counter.get(), "a change cannot take effect");
                 }

@@ -26,7 +26,8 @@ impl Sync {
         let store = self.0.store();
         let mut pending = Vec::new();
         for record in PurgeRecord::list(store)? {
-            if !entries::is_erasure_recorded(store, &record.id)? {
+            // What a peer has taken back was erased by nobody.
+            if record.revoked.is_none() && !entries::is_erasure_recorded(store, &record.id)? {
                 pending.push(record);
             }
         }
