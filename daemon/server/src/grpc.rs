@@ -45,6 +45,7 @@ mod unread_limit;
 mod upload;
 mod web;
 pub mod wire;
+mod withheld_ranges;
 
 pub use self::admin::purge_plan_to_wire;
 

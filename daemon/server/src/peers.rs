@@ -46,8 +46,9 @@ pub use self::{
 };
 pub(crate) use self::{
     change_files::{ImportedChanges, STALL_TIMEOUT},
-    selections::SelectionFilter,
+    selections::{PartState, SelectionFilter},
     status::PeerIdentity,
+    withheld::{MAX_WITHHELD_RANGES, WITHHELD_RANGES},
 };
 use self::{
     contacts::ContactsFile,
@@ -93,6 +94,8 @@ struct Shared {
     /// The peers from which attachments come only when they are wanted.
     on_demand: PeerSet,
     payloads: PayloadCounts,
+    /// The keys of peers of which it is stored that they have given changes.
+    givers: Mutex<BTreeSet<String>>,
     file_references: Mutex<FileReferences>,
     /// What peers that get a part were given in this run, by [`PeerView::key`].
     given: Mutex<BTreeMap<String, Given>>,
@@ -244,6 +247,7 @@ impl Peers {
             paused: PeerSet::load(&folder, PAUSED)?,
             on_demand: PeerSet::load(&folder, ON_DEMAND)?,
             payloads: PayloadCounts::default(),
+            givers: Mutex::default(),
             file_references: Mutex::default(),
             given: Mutex::default(),
             wanted_files: Mutex::default(),

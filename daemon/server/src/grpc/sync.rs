@@ -27,11 +27,12 @@ use super::{
         WireChanges, changes_from_wire, frontier_from_wire, frontier_to_wire, identity_from_wire,
         range_from_wire, range_to_wire, refused_to_wire,
     },
+    withheld_ranges,
 };
-use crate::peers::SelectionFilter;
+use crate::peers::{PartState, SelectionFilter};
 
 /// How long a peer may take to read or send a message. After that it counts as gone.
-const STALL_TIMEOUT: Duration = Duration::from_mins(5);
+pub(super) const STALL_TIMEOUT: Duration = Duration::from_mins(5);
 /// Series of which changes are refused before nothing more is read.
 const MAX_REFUSED: usize = 100;
 /// Ranges of changes in one call.
@@ -50,6 +51,7 @@ impl SyncService for SyncHandler {
     type WatchFrontierStream = Messages<v1::WatchFrontierResponse>;
     type DownloadChangesStream = Messages<v1::DownloadChangesResponse>;
     type DownloadPayloadsStream = Messages<v1::DownloadPayloadsResponse>;
+    type DownloadWithheldRangesStream = Messages<v1::DownloadWithheldRangesResponse>;
     type DownloadFileStream = Messages<v1::DownloadFileResponse>;
 
     async fn get_frontier(
@@ -104,6 +106,23 @@ impl SyncService for SyncHandler {
             move |sync, filter, wanted, visit| sync.payloads(&ranges, filter, wanted, visit),
             |changes, header| v1::DownloadPayloadsResponse { changes, header: Some(header) },
         )))
+    }
+
+    async fn download_withheld_ranges(
+        &self,
+        request: Request<v1::DownloadWithheldRangesRequest>,
+    ) -> Result<Response<Self::DownloadWithheldRangesStream>, Status> {
+        let state = self.admitted(&request)?;
+        let messages = withheld_ranges::download(&state).await?;
+        Ok(Response::new(Box::pin(tokio_stream::iter(messages.into_iter().map(Ok)))))
+    }
+
+    async fn upload_withheld_ranges(
+        &self,
+        request: Request<Streaming<v1::UploadWithheldRangesRequest>>,
+    ) -> Result<Response<v1::UploadWithheldRangesResponse>, Status> {
+        let state = self.admitted(&request)?;
+        withheld_ranges::upload(&state, request.into_inner()).await
     }
 
     async fn list_missing_files(
@@ -161,7 +180,7 @@ impl SyncHandler {
 }
 
 /// Checks that the owner has not paused the exchange with the caller.
-fn check_not_paused(state: &CallState) -> Result<(), CallError> {
+pub(super) fn check_not_paused(state: &CallState) -> Result<(), CallError> {
     match state.device().filter(|device| state.peers.is_paused(device)) {
         Some(device) => Err(CallError::PeerPaused { peer: device.name.clone() }),
         None => Ok(()),
@@ -169,7 +188,7 @@ fn check_not_paused(state: &CallState) -> Result<(), CallError> {
 }
 
 /// Notes that a peer has called. The owner on the socket is none.
-fn note(state: &CallState, theirs: Option<Frontier>, received: u64, sent: u64) {
+pub(super) fn note(state: &CallState, theirs: Option<Frontier>, received: u64, sent: u64) {
     if let Some(device) = state.device() {
         state.peers.note_contact(device, theirs, received, sent);
     }
@@ -190,8 +209,10 @@ fn get_frontier(
         state.peers.note_identity(device, identity);
     }
     let origin = state.peers.sync().origin()?.map(|origin| origin.to_string()).unwrap_or_default();
+    let part = part_state(state)?;
     Ok(v1::GetFrontierResponse {
-        payload_state: payload_state(state)?,
+        payload_state: part.payloads,
+        withheld_state: part.withheld,
         missing_state: state.peers.missing_state(key_of(state))?,
         held_frontier: Some(frontier_to_wire(&held)),
         frontier: Some(frontier_to_wire(&frontier)),
@@ -204,14 +225,14 @@ fn get_frontier(
     })
 }
 
-/// Returns what changes when this store may have more payloads for the caller.
-fn payload_state(state: &CallState) -> Result<String, CallError> {
+/// Returns what changes when this store may have more payloads for the caller, or withhold more.
+fn part_state(state: &CallState) -> Result<PartState, CallError> {
     let filter = state.peers.filter_of_device(state.device());
-    Ok(state.peers.payload_state(key_of(state), filter.as_ref())?)
+    Ok(state.peers.part_state(key_of(state), filter.as_ref())?)
 }
 
 /// Returns under what the calling peer is known; an empty text for the owner.
-fn key_of(state: &CallState) -> &str {
+pub(super) fn key_of(state: &CallState) -> &str {
     state.device().map_or("", |device| device.id.as_str())
 }
 
@@ -226,8 +247,8 @@ fn watch_frontier(
         loop {
             policies.mark_unchanged();
             let frontier = frontiers.borrow_and_update().clone();
-            let payload_state = match state.run_blocking(payload_state).await {
-                Ok(payload_state) => payload_state,
+            let payload_state = match state.run_blocking(part_state).await {
+                Ok(part) => part.payloads,
                 Err(status) => {
                     drop(sender.send(Err(status)).await);
                     return;
@@ -294,10 +315,15 @@ fn ranges_from_wire(wire: Vec<v1::ChangeRange>) -> Result<Vec<PayloadRange>, Cal
         return Err(CallError::invalid_field("ranges", format!("must be 1 to {MAX_RANGES}")));
     }
     let ranges: Vec<PayloadRange> = wire.into_iter().map(range_from_wire).collect::<Result<_, _>>()?;
-    if ranges.windows(2).any(|pair| !pair[0].is_before(&pair[1])) {
+    ranges.windows(2).try_for_each(|pair| check_order(Some(&pair[0]), &pair[1]))?;
+    Ok(ranges)
+}
+
+pub(super) fn check_order(last: Option<&PayloadRange>, range: &PayloadRange) -> Result<(), CallError> {
+    if last.is_some_and(|last| !last.is_before(range)) {
         return Err(CallError::invalid_field("ranges", "must be in order, and none may overlap"));
     }
-    Ok(ranges)
+    Ok(())
 }
 
 fn list_missing_payloads(

@@ -89,6 +89,10 @@ impl Peers {
     /// # Errors
     /// When the store cannot be read or written.
     pub(crate) fn receive(&self, peer: &str, changes: &[SignedChange]) -> Result<Received, PeersError> {
+        if !changes.is_empty() && !lock(&self.0.givers).contains(peer) {
+            self.0.sync.note_giver(peer)?;
+            lock(&self.0.givers).insert(peer.to_owned());
+        }
         let received = self.store_changes(changes)?;
         self.0.payloads.note_received(peer, &received);
         Ok(received)

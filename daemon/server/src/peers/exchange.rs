@@ -3,6 +3,7 @@
 mod files;
 mod forks;
 mod payloads;
+mod withheld;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -146,6 +147,7 @@ impl Exchange<'_> {
                 if self.exchange_payloads(missing_state).await? {
                     continue;
                 }
+                self.exchange_withheld().await?;
                 return self.exchange_files().await;
             }
         }
@@ -222,6 +224,7 @@ impl Exchange<'_> {
             payload_state,
             missing_state,
             held_frontier,
+            withheld_state,
         } = answered(self.client.get_frontier(request)).await?;
         if instance_id == self.peers.instance_id() {
             return Err(PeersError::Itself);
@@ -233,12 +236,16 @@ impl Exchange<'_> {
         let identity = identity_from_wire(&origin, file_recipient)
             .map_err(|error| PeersError::Malformed(format!("an identity that cannot be read: {error}")))?;
         let origin = identity.origin.ok_or_else(|| malformed("no id of its series"))?;
-        if [&payload_state, &missing_state].into_iter().any(|state| state.len() > MAX_STATE_BYTES) {
+        if [&payload_state, &missing_state, &withheld_state]
+            .into_iter()
+            .any(|state| state.len() > MAX_STATE_BYTES)
+        {
             return Err(malformed("a state of its payloads that is too long"));
         }
         self.peer.update(|contact| {
             contact.identified(identity);
             contact.payload_state = payload_state;
+            contact.withheld_state = withheld_state;
         });
         let offered = theirs(frontier)?;
         let held = held_frontier.map_or_else(|| Ok(offered.clone()), |held| theirs(Some(held)))?;

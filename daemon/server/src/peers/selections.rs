@@ -44,6 +44,16 @@ pub(super) struct Given {
     revision: Revision,
     /// How often the selection came to include more.
     extensions: u64,
+    /// How often it came to include less.
+    restrictions: u64,
+}
+
+/// Texts by which a peer can tell whether it has to ask for something.
+pub(crate) struct PartState {
+    /// Changes whenever this store may have payloads for the peer that it did not have, or did not give it, before.
+    pub(crate) payloads: String,
+    /// Changes whenever this store may withhold payloads that it has given to the peer. It is empty if the peer gets everything.
+    pub(crate) withheld: String,
 }
 
 impl Peers {
@@ -137,34 +147,41 @@ impl Peers {
         Ok(included)
     }
 
-    /// Returns a text that changes whenever this store may have payloads for a peer that it did not have, or did not give it, before. `key` is
-    /// that of [`PeerView`]. Blocks.
+    /// Returns by what a peer can tell whether it has to ask for something. `key` is that of [`PeerView`]. Blocks.
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub(crate) fn payload_state(
+    pub(crate) fn part_state(
         &self,
         key: &str,
         filter: Option<&SelectionFilter>,
-    ) -> Result<String, PeersError> {
+    ) -> Result<PartState, PeersError> {
         // Payloads that took effect after their changes were passed on.
-        let late = self.0.payloads.late();
-        let Some(filter) = filter else { return Ok(format!("{} all {late}", self.instance_id())) };
+        let (id, late) = (self.instance_id(), self.0.payloads.late());
+        let Some(filter) = filter else {
+            return Ok(PartState { payloads: format!("{id} all {late}"), withheld: String::new() });
+        };
         // Held to the end, so that a call that began earlier does not write an earlier revision.
         let mut given = lock(&self.0.given);
         let revision = self.0.store.revision();
-        let extensions = match given.get(key) {
+        let (extensions, restrictions) = match given.get(key) {
             Some(known) if known.selection == filter.0 => {
-                known.extensions + u64::from(self.0.sync.has_included(filter, known.revision)?)
+                let moves = self.0.sync.part_moves(filter, known.revision)?;
+                (known.extensions + u64::from(moves.included), known.restrictions + u64::from(moves.excluded))
             }
-            Some(known) => known.extensions + 1,
-            None => 0,
+            Some(known) => (known.extensions + 1, known.restrictions + 1),
+            None => (0, 0),
         };
-        given.insert(key.to_owned(), Given { selection: filter.0.clone(), revision, extensions });
+        let selection = filter.0.clone();
+        given.insert(key.to_owned(), Given { selection, revision, extensions, restrictions });
         // What has not taken effect is not given yet.
         let (held, applied) = (self.0.sync.frontier()?, self.0.sync.applied_frontier()?);
         let behind = (held != applied).then(|| Sha256Digest::of(&applied.encode()).to_hex());
-        Ok(format!("{} {extensions} {late} {}", self.instance_id(), behind.unwrap_or_default()))
+        let behind = behind.unwrap_or_default();
+        Ok(PartState {
+            payloads: format!("{id} {extensions} {late} {behind}"),
+            withheld: format!("{id} {restrictions} {behind}"),
+        })
     }
 }
 

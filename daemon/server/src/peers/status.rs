@@ -100,6 +100,17 @@ pub(super) struct Contact {
     pub(super) payload_state: String,
     /// What both stores said when payloads were exchanged last.
     pub(super) payloads: PayloadStates,
+    /// What the peer said last about the payloads that it withholds.
+    pub(super) withheld_state: String,
+    /// What the peer and this store said about those when they were exchanged last.
+    pub(super) withheld: WithheldStates,
+}
+
+/// What a peer and this store say about the payloads that they withhold from each other.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct WithheldStates {
+    pub(super) theirs: String,
+    pub(super) ours: String,
 }
 
 /// What the stores of this daemon and a peer say about payloads that were withheld: the one that has them, and the one that lacks them. Only if

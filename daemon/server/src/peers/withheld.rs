@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use satchel_core::sync::Received;
+use satchel_core::sync::{PayloadRange, Received, Revoked};
 
 use super::{Peers, PeersError, lock};
 
@@ -58,7 +58,30 @@ impl PayloadCounts {
     }
 }
 
+/// Ranges of withheld changes in one message.
+pub(crate) const WITHHELD_RANGES: usize = 10_000;
+/// Most ranges of withheld changes that are read.
+pub(crate) const MAX_WITHHELD_RANGES: usize = 1_000_000;
+
 impl Peers {
+    /// Takes out the records of which this store has only payloads that the peer with this [key](super::PeerView::key) withholds now. If
+    /// others are or were peers, too, they may have given what this one withholds: then nothing is taken out. Blocks.
+    ///
+    /// # Errors
+    /// When the store cannot be read or written.
+    pub(crate) fn take_out(&self, peer: &str, withheld: &[PayloadRange]) -> Result<Revoked, PeersError> {
+        let is_only_peer = self.list().len() == 1 && self.0.sync.givers()?.iter().all(|giver| giver == peer);
+        if withheld.is_empty() || !is_only_peer {
+            return Ok(Revoked::default());
+        }
+        let revoked = self.0.sync.revoke(withheld);
+        if self.pending_erasures()? > 0 {
+            // Closes the store for that.
+            self.apply()?;
+        }
+        Ok(revoked?)
+    }
+
     /// Returns a text that changes when this store comes to lack payloads that this peer did not withhold itself. It is empty if none is
     /// lacking. `key` is that of [`super::PeerView`]. Blocks.
     ///

@@ -18,11 +18,12 @@ const MAX_CONCURRENT_LONG_CALLS: usize = 16;
 /// Watches that the owner may hold at once, over the socket. Each costs some KiB, and a query at each change.
 pub(super) const MAX_OWNER_WATCHES: usize = 2_048;
 /// The download methods. A folder is packed before its download begins, which may take long.
-pub(super) const DOWNLOAD_METHODS: [&str; 6] = [
+pub(super) const DOWNLOAD_METHODS: [&str; 7] = [
     "/satchel.v1.ExportService/DownloadExport",
     "/satchel.v1.AttachmentService/DownloadAttachment",
     "/satchel.v1.SyncService/DownloadChanges",
     "/satchel.v1.SyncService/DownloadPayloads",
+    "/satchel.v1.SyncService/DownloadWithheldRanges",
     "/satchel.v1.SyncService/DownloadFile",
     "/satchel.v1.PeerService/DownloadChangeFile",
 ];

@@ -42,7 +42,7 @@ impl Exchange<'_> {
         let (peers, name, filter) = (self.peers.clone(), self.peer.name(), self.peer.filter());
         blocking(move || {
             let fetched = (has, peers.missing_state(&name)?);
-            Ok(PayloadStates { fetched, sent: (peers.payload_state(&name, filter.as_ref())?, theirs) })
+            Ok(PayloadStates { fetched, sent: (peers.part_state(&name, filter.as_ref())?.payloads, theirs) })
         })
         .await
     }
