@@ -11,4 +11,5 @@ mod network;
 mod parts;
 mod peer_daemon;
 mod recorded_calls;
+mod revocations;
 mod settings;

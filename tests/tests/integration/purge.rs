@@ -1,7 +1,7 @@
 //! A permanently erased record is nowhere on the disk, does not return, and leaves everything else unchanged.
 
 mod erased_from_disk;
-mod fixture;
+pub(crate) mod fixture;
 mod kill;
 mod recorded;
 mod reimport;

@@ -8,9 +8,12 @@ mod faults;
 mod forks;
 mod histories;
 mod kept_changes;
+mod part;
 mod parts;
 mod payloads;
 mod peer;
 mod recordings;
+mod revocation_histories;
+mod revocations;
 
 use self::peer::{Peer, exchange, in_step};

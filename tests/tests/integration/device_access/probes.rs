@@ -497,6 +497,16 @@ pub(crate) fn probes(path: &str, records: &Records) -> Option<Vec<Probe>> {
             let request = v1::DownloadPayloadsRequest { ranges };
             vec![Probe { shape: Shape::ServerStream, ..unary(&request) }]
         }
+        "SyncService/DownloadWithheldRanges" => {
+            let request = v1::DownloadWithheldRangesRequest {};
+            vec![Probe { shape: Shape::ServerStream, ..unary(&request) }]
+        }
+        "SyncService/UploadWithheldRanges" => {
+            let origin = "0a1b2c3d-0000-4000-8000-000000000001".to_owned();
+            let ranges = vec![v1::ChangeRange { origin, first: 1, last: 1 }];
+            let request = v1::UploadWithheldRangesRequest { ranges };
+            vec![Probe { shape: Shape::ClientStream, ..unary(&request) }]
+        }
         "SyncService/ListMissingFiles" => vec![unary(&v1::ListMissingFilesRequest::default())],
         "SyncService/DownloadFile" => {
             vec![Probe {

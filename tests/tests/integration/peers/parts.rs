@@ -16,18 +16,18 @@ use super::{
     peer_daemon::{add, content, eventually, in_step, listed, pair, peers, start, start_new, tag},
 };
 
-fn tagged(tag: &str) -> v1::DeviceSelection {
+pub(super) fn tagged(tag: &str) -> v1::DeviceSelection {
     v1::DeviceSelection { tags: vec![tag.to_owned()], ..v1::DeviceSelection::default() }
 }
 
 /// Adds a memory with a tag; returns its id.
-async fn add_tagged(daemon: &TestDaemon, text: &str, of: &str) -> Result<String> {
+pub(super) async fn add_tagged(daemon: &TestDaemon, text: &str, of: &str) -> Result<String> {
     let id = add(daemon, text).await?;
     tag(daemon, &id, &[of]).await?;
     Ok(id)
 }
 
-async fn restrict(daemon: &TestDaemon, peer: &str, selection: v1::DeviceSelection) -> Result<()> {
+pub(super) async fn restrict(daemon: &TestDaemon, peer: &str, selection: v1::DeviceSelection) -> Result<()> {
     let request = v1::UpdatePeerRequest {
         peer: peer.to_owned(),
         selection: Some(selection.clone()),
@@ -39,7 +39,7 @@ async fn restrict(daemon: &TestDaemon, peer: &str, selection: v1::DeviceSelectio
 }
 
 /// Lets `from` connect to `to`; each gets a part of the other one.
-async fn pair_parts(
+pub(super) async fn pair_parts(
     (from, from_gets): (&TestDaemon, Option<v1::DeviceSelection>),
     (to, to_gets): (&TestDaemon, Option<v1::DeviceSelection>),
 ) -> Result<()> {
@@ -56,7 +56,7 @@ async fn pair_parts(
     Ok(())
 }
 
-async fn settled(daemons: &[&TestDaemon]) -> Result<()> {
+pub(super) async fn settled(daemons: &[&TestDaemon]) -> Result<()> {
     eventually("the daemons have the same changes", async || {
         for daemon in daemons {
             if !listed(daemon).await?.iter().all(|peer| peer.in_step) {
@@ -73,7 +73,7 @@ async fn withheld(daemon: &TestDaemon) -> Result<i64> {
     Ok(peers(daemon).get_sync_status(request).await?.into_inner().missing_payloads)
 }
 
-async fn comes(daemon: &TestDaemon, id: &str) -> Result<()> {
+pub(super) async fn comes(daemon: &TestDaemon, id: &str) -> Result<()> {
     eventually("the memory comes", async || Ok(content(daemon, id).await?.map(drop))).await
 }
 

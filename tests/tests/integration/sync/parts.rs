@@ -1,135 +1,21 @@
 //! Stores that give another one only a part of what they have.
 
-use std::{
-    collections::BTreeSet,
-    path::{Path, PathBuf},
-};
+use std::collections::BTreeSet;
 
 use anyhow::{Context as _, Result, ensure};
-use satchel_core::{
-    edits::ReviewDecision,
-    ingest::undo::UndoDirection,
-    purge::Target,
-    sync::{PayloadRange, RecordFacts, RecordFilter},
-};
-use satchel_pam::memory::{Access, Memory};
+use satchel_core::{ingest::undo::UndoDirection, purge::Target, sync::PayloadRange};
 use satchel_source::CancelToken;
-use satchel_store::{MemoryQuery, Revision};
-use satchel_sync::{Counter, SignedChange};
+use satchel_store::Revision;
+use satchel_sync::Counter;
 use satchel_tests::{generate::Rng, test_core::demo_folder};
-use serde_json::json;
 
 use super::{
-    Peer, agent_memories, erasures, exchange,
+    Peer, erasures, exchange,
+    part::{Part, changes, for_seeds, full, give, give_payloads, included, shown, take, write_list},
     payloads::write_prompts,
     peer::{ROUNDS, same},
     recordings,
 };
-
-/// Records of these platforms and with one of these tags; an empty list does not restrict.
-#[derive(Clone, Default)]
-struct Part {
-    platforms: Vec<&'static str>,
-    tags: Vec<&'static str>,
-    denied: Vec<&'static str>,
-}
-
-impl Part {
-    fn of_platform(platform: &'static str) -> Self {
-        Self { platforms: vec![platform], ..Self::default() }
-    }
-
-    fn tagged(tag: &'static str) -> Self {
-        Self { tags: vec![tag], ..Self::default() }
-    }
-
-    fn includes(&self, memory: &Memory) -> bool {
-        self.contains(&memory.provenance.platform, &memory.tags)
-    }
-
-    fn contains(&self, platform: &str, tags: &[String]) -> bool {
-        let has = |known: &[&str]| tags.iter().any(|tag| known.contains(&tag.as_str()));
-        (self.platforms.is_empty() || self.platforms.contains(&platform))
-            && (self.tags.is_empty() || has(&self.tags))
-            && !has(&self.denied)
-    }
-}
-
-impl RecordFilter for Part {
-    fn includes_memory(&self, facts: &RecordFacts<'_>, _: &str, _: Option<&Access>) -> bool {
-        self.contains(facts.platform, facts.tags)
-    }
-
-    fn includes_conversation(&self, facts: &RecordFacts<'_>) -> bool {
-        self.contains(facts.platform, facts.tags)
-    }
-}
-
-/// Sends what `to` lacks, as far as it gets it; returns what was sent.
-fn give(from: &Peer, to: &Peer, part: &Part) -> Result<Vec<SignedChange>> {
-    let sent = changes(from, to, part)?;
-    take(to, &sent)?;
-    Ok(sent)
-}
-
-/// Returns what `to` lacks, as far as it gets it.
-fn changes(from: &Peer, to: &Peer, part: &Part) -> Result<Vec<SignedChange>> {
-    from.sync.record_history()?;
-    let mut changes = Vec::new();
-    from.sync.changes_after(&to.sync.frontier()?, Some(part), |change| {
-        changes.push(change);
-        true
-    })?;
-    Ok(changes)
-}
-
-/// Sends the payloads that `to` lacks, as far as it gets them now; returns their number.
-fn give_payloads(from: &Peer, to: &Peer, part: &Part) -> Result<usize> {
-    let (missing, mut sent) = (to.sync.missing_payloads()?, Vec::new());
-    from.sync.payloads(&missing, Some(part), &|| true, |change| {
-        sent.push(change);
-        true
-    })?;
-    take(to, &sent)?;
-    Ok(sent.len())
-}
-
-fn take(to: &Peer, changes: &[SignedChange]) -> Result<()> {
-    let (received, applied) = to.take(changes.to_vec())?;
-    ensure!(received.refused.is_empty() && applied.blocked.is_empty(), "{received:?} {applied:?}");
-    Ok(())
-}
-
-/// Returns all memories that a store shows.
-fn shown(peer: &Peer) -> Result<Vec<Memory>> {
-    let store = &peer.core.store;
-    let page = store.memories(&MemoryQuery::default(), None, 10_000, store.revision())?;
-    Ok(page.items.into_iter().map(|record| record.memory).collect())
-}
-
-/// Returns those of which `part` has something, with their ids in order.
-fn included(peer: &Peer, part: &Part) -> Result<Vec<Memory>> {
-    let mut memories = shown(peer)?;
-    memories.retain(|memory| part.includes(memory));
-    memories.sort_by(|one, other| one.id.cmp(&other.id));
-    Ok(memories)
-}
-
-/// Returns a store with imports, edits, a recording, and what an agent wrote.
-fn full(folder: &Path) -> Result<Peer> {
-    let peer = Peer::new(folder, 1)?;
-    for export in ["chatgpt-export", "claude-export"] {
-        for import in peer.core.import(&demo_folder().join(export))? {
-            ensure!(import.conversations.balanced(), "{import:?}");
-        }
-    }
-    let bees = peer.add("Keeps bees")?;
-    peer.tag(&bees, &["work"])?;
-    recordings::record(&peer, None, "What do bees eat?")?;
-    let (good, _) = (agent_memories::write(&peer, "Sells honey")?, agent_memories::write(&peer, "Is sad")?);
-    agent_memories::review(&peer, &good, ReviewDecision::Approve)?;
-    Ok(peer)
-}
 
 #[test]
 fn a_part_that_has_everything_is_the_same_as_the_whole() -> Result<()> {
@@ -188,15 +74,15 @@ fn what_comes_into_the_part_later_is_sent_with_its_history() -> Result<()> {
     give(&one, &two, &part)?;
     ensure!(shown(&two)?.is_empty());
     let before = one.core.store.revision();
-    ensure!(!one.sync.has_included(&part, Revision::ZERO)?, "nothing of it is in the part");
+    ensure!(!one.sync.part_moves(&part, Revision::ZERO)?.included, "nothing of it is in the part");
     one.tag(&bees, &["home", "work"])?;
-    ensure!(one.sync.has_included(&part, before)?);
+    ensure!(one.sync.part_moves(&part, before)?.included);
     give(&one, &two, &part)?;
     ensure!(give_payloads(&one, &two, &part)? == 2, "the memory, and its first tags");
     ensure!(shown(&two)? == shown(&one)?);
     let after = one.core.store.revision();
     one.tag(&bees, &["work"])?;
-    ensure!(!one.sync.has_included(&part, after)?, "it was in the part before");
+    ensure!(!one.sync.part_moves(&part, after)?.included, "it was in the part before");
     // What the other store makes of it comes back, and on to a third one.
     give(&one, &two, &part)?;
     two.tag(&bees, &["hobby", "work"])?;
@@ -216,26 +102,6 @@ fn a_third_store_gets_the_rest_from_the_one_that_has_it() -> Result<()> {
     ensure!(give_payloads(&one, &three, &Part::default())? > 0);
     ensure!(three.core.state()? == one.core.state()?);
     Ok(())
-}
-
-/// Writes a ChatGPT export in which the assistant has a list of memories.
-fn write_list(folder: &Path, lines: &[&str]) -> Result<PathBuf> {
-    let numbered = (1..).zip(lines).map(|(at, line)| format!("{at}. [2025-05-0{at}]. {line}"));
-    let list = numbered.collect::<Vec<_>>().join("\n");
-    let export = json!([{
-        "title": "Hives", "create_time": 1_751_360_400, "update_time": 1_751_360_500,
-        "current_node": "list", "conversation_id": "68148099-7a10-800f-9c51-000000000001",
-        "mapping": {
-            "root": {"id": "root", "message": null, "parent": null, "children": ["list"]},
-            "list": {"id": "list", "parent": "root", "children": [], "message": {
-                "id": "list", "author": {"role": "assistant"}, "create_time": 1_751_360_401.0, "recipient": "all",
-                "content": {"content_type": "model_editable_context", "model_set_context": list},
-                "metadata": {}}},
-        },
-    }]);
-    std::fs::create_dir_all(folder)?;
-    std::fs::write(folder.join("conversations.json"), export.to_string())?;
-    Ok(folder.to_owned())
 }
 
 #[test]
@@ -259,7 +125,7 @@ fn a_list_comes_only_as_a_whole() -> Result<()> {
     ensure!(shown(&two)?.is_empty(), "one of them is not in the part");
     // An erasure of the last one completes it.
     one = erasures::erase(one, &Target::Memory(ids[3].clone()))?;
-    ensure!(one.sync.has_included(&part, before)?);
+    ensure!(one.sync.part_moves(&part, before)?.included);
     let sent = changes(&one, &two, &part)?;
     let mut peers = vec![one, two];
     erasures::take(&mut peers, 1, sent)?;
@@ -309,7 +175,7 @@ fn what_an_import_brought_to_a_relay_later_is_announced() -> Result<()> {
     one.tag(&bees, &["work"])?;
     give(&one, &two, &part)?;
     give_payloads(&one, &two, &part)?;
-    ensure!(shown(&two)?.len() == 1 && two.sync.has_included(&part, before)?);
+    ensure!(shown(&two)?.len() == 1 && two.sync.part_moves(&part, before)?.included);
     give(&two, &three, &part)?;
     ensure!(give_payloads(&two, &three, &part)? > 0);
     ensure!(shown(&three)? == shown(&one)?);
@@ -394,12 +260,6 @@ fn an_erasure_reaches_stores_that_have_a_part() -> Result<()> {
     ensure!(shown(&peers[1])?.is_empty());
     ensure!(give_payloads(&peers[0], &peers[1], &Part::default())? == 0, "nobody has them");
     Ok(())
-}
-
-fn for_seeds(usual: u64, history: fn(u64) -> Result<()>) -> Result<()> {
-    let seeds = std::env::var("SATCHEL_SYNC_SEEDS").ok().and_then(|seeds| seeds.parse().ok());
-    (0..seeds.unwrap_or(usual))
-        .try_for_each(|seed| history(seed).map_err(|error| error.context(format!("seed {seed}"))))
 }
 
 /// Random edits in two stores, of which one gets a part that grows and shrinks.
