@@ -47,8 +47,9 @@ pub enum Peers {
     },
     /// Give a peer only a part of this store from now on, or everything again
     ///
-    /// The options replace all that was set before. What the peer has it keeps. It still gets all changes, but of those that are about other
-    /// records only that there was one, without its contents. Set it on every machine that exchanges changes with the peer.
+    /// The options replace all that was set before. The peer takes out the other records that it has, but for those that it has made or changed
+    /// itself; it keeps them if it has or had more peers than this one. It still gets all changes, but of those that are about other records only that
+    /// there was one, without its contents. Set it on every machine that exchanges changes with the peer.
     #[command(after_help = examples::RESTRICT)]
     Restrict {
         #[command(flatten)]
