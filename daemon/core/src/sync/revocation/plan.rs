@@ -10,7 +10,7 @@ use satchel_store::{Cursor, Ledger, Store};
 use satchel_sync::{Counter, Kind, OriginId};
 use uuid::Uuid;
 
-use super::{PayloadRange, SyncError, UNREADABLE, own_origins};
+use super::{PayloadRange, SyncError, UNREADABLE, each_change, own_origins};
 use crate::{
     each_row,
     ingest::{exchange::ACTOR, receipt::ImportRecord},
@@ -22,8 +22,8 @@ use crate::{
     series::{
         edit_origin,
         entries::{Place, StoredChange},
-        large::{self, Content, PART},
-        payload::{ContributionPayload, ImportPayload, Payload, contribution_key},
+        large::{self, Content, JOINED, PART},
+        payload::{ContributionPayload, IMPORT, Payload, contribution_key},
     },
     sync::outgoing,
 };
@@ -87,16 +87,19 @@ pub(super) struct Plan<'a> {
 
 impl<'a> Plan<'a> {
     pub(super) fn new(store: &'a Store, withheld: &'a [PayloadRange]) -> Result<Self, SyncError> {
+        let own = own_origins(store)?;
+        let imports = imports_of_others(store, &own)?;
+        let ids: BTreeSet<Uuid> = imports.iter().map(|(id, ..)| *id).collect();
         Ok(Self {
             store,
-            own: own_origins(store)?,
+            own,
             withheld,
-            imported_here: imported_here(store)?,
+            imported_here: imported_here(store, &ids)?,
             edits: stored_edits(store)?,
             changes: Vec::new(),
             kept: BTreeSet::new(),
             made_here: BTreeSet::new(),
-            imports: Vec::new(),
+            imports,
         })
     }
 
@@ -129,11 +132,7 @@ impl<'a> Plan<'a> {
     }
 
     /// Reads what a payload is about.
-    fn read(
-        &mut self,
-        payload: &Payload,
-        at: (OriginId, Counter),
-    ) -> Result<(WithheldChange, Side), SyncError> {
+    fn read(&self, payload: &Payload, at: (OriginId, Counter)) -> Result<(WithheldChange, Side), SyncError> {
         let mut found = WithheldChange::default();
         let mut side = Side::Elsewhere;
         match payload {
@@ -159,8 +158,11 @@ impl<'a> Plan<'a> {
                 found.subjects.insert(Subject::Memory(memory.id.clone()));
                 found.agent_memory = Some(memory.id.clone());
             }
-            Payload::Import(import) => self.note_import(import, at),
-            Payload::Undo(_) | Payload::Erasure(_) | Payload::Continuation(_) | Payload::Export(_) => {}
+            Payload::Import(_)
+            | Payload::Undo(_)
+            | Payload::Erasure(_)
+            | Payload::Continuation(_)
+            | Payload::Export(_) => {}
         }
         Ok((found, side))
     }
@@ -180,14 +182,6 @@ impl<'a> Plan<'a> {
         let stored = self.edits.get(&dot);
         found.evidence = stored.map(|stored| stored.key);
         Ok(stored.map_or(Side::Elsewhere, |stored| stored.side))
-    }
-
-    fn note_import(&mut self, import: &ImportPayload, (origin, counter): (OriginId, Counter)) {
-        let receipt: Option<ImportRecord> = serde_json::from_str(import.record.get()).ok();
-        let id = receipt.and_then(|receipt| Uuid::parse_str(&receipt.id).ok());
-        if let Some(id) = id.filter(|_| !self.own.contains(&origin)) {
-            self.imports.push((id, *origin.as_uuid(), counter.get()));
-        }
     }
 
     fn conversation_of(&self, part: &ContributionPayload) -> Result<Subject, SyncError> {
@@ -307,7 +301,7 @@ fn stored_edits(store: &Store) -> Result<HashMap<Dot, StoredEdit>, SyncError> {
         if !EditStep::is(&record.json) {
             continue;
         }
-        let side = if record.origin.actor.starts_with(ACTOR) { Side::Elsewhere } else { Side::Here };
+        let side = if is_of_other(&record.origin.actor) { Side::Elsewhere } else { Side::Here };
         if let Some(EvidenceItem::Edit(step)) = EvidenceItem::decode_stored(&record.json, record.id, &dots)? {
             for dot in step.causality.dots() {
                 edits.insert(dot, StoredEdit { key: record.id, step: EditStep::clone(&step), side });
@@ -315,6 +309,11 @@ fn stored_edits(store: &Store) -> Result<HashMap<Dot, StoredEdit>, SyncError> {
         }
     }
     Ok(edits)
+}
+
+/// Returns whether this is the actor in the history of what came from another store.
+fn is_of_other(actor: &str) -> bool {
+    actor.strip_prefix(ACTOR).is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
 }
 
 fn subjects_of(item: &EvidenceItem) -> BTreeSet<Subject> {
@@ -343,21 +342,43 @@ fn subjects_of_step(step: &EditStep) -> BTreeSet<Subject> {
     }
 }
 
-/// Returns the keys of everything that imports of this store brought, or would have brought if another store had not imported the same.
-fn imported_here(store: &Store) -> Result<BTreeSet<EvidenceKey>, SyncError> {
-    let mut imports = BTreeSet::new();
-    let page = |after: Option<&Cursor>| Ok::<_, SyncError>(store.ledger_list(Ledger::Import, after, PAGE)?);
-    each_row(page, |entry| {
-        let receipt: ImportRecord = serde_json::from_slice(&entry.value).map_err(|_| UNREADABLE)?;
-        if let Some(same) = receipt.same_as {
-            imports.insert(same);
-        } else if receipt.machine.is_none() {
-            imports.insert(receipt.id);
+/// Returns the imports of other stores, with the changes that describe them.
+fn imports_of_others(store: &Store, own: &BTreeSet<OriginId>) -> Result<Vec<(Uuid, Uuid, u64)>, SyncError> {
+    let mut imports = Vec::new();
+    each_change(store, |stored| {
+        let change = stored.change.change();
+        if own.contains(&change.origin) || !matches!(change.kind, IMPORT | JOINED) {
+            return Ok(());
+        }
+        if let Content::Present(kind, content) = large::content(store, &stored.change)?
+            && let Ok(Some(Payload::Import(import))) = Payload::decode(kind, &content)
+            && let Ok(receipt) = serde_json::from_str::<ImportRecord>(import.record.get())
+            && let Ok(id) = Uuid::parse_str(&receipt.id)
+        {
+            imports.push((id, *change.origin.as_uuid(), change.counter.get()));
         }
         Ok(())
     })?;
+    Ok(imports)
+}
+
+/// Returns the keys of everything that imports of this store brought, or would have brought if another store had not imported the same.
+/// `others` are imports of other stores.
+fn imported_here(store: &Store, others: &BTreeSet<Uuid>) -> Result<BTreeSet<EvidenceKey>, SyncError> {
+    let mut imports = BTreeSet::new();
+    let page = |after: Option<&Cursor>| Ok::<_, SyncError>(store.ledger_list(Ledger::Import, after, PAGE)?);
+    each_row(page, |entry| {
+        let Ok(id) = Uuid::parse_str(&entry.id) else { return Ok(()) };
+        if others.contains(&id) {
+            return Ok(());
+        }
+        let receipt: ImportRecord = serde_json::from_slice(&entry.value).map_err(|_| UNREADABLE)?;
+        imports.insert(id);
+        imports.extend(receipt.same_as.and_then(|same| Uuid::parse_str(&same).ok()));
+        Ok(())
+    })?;
     let mut keys = BTreeSet::new();
-    for import in imports.iter().filter_map(|id| Uuid::parse_str(id).ok()) {
+    for import in imports {
         for kind in [ContributionKind::Evidence, ContributionKind::Contributions] {
             keys.extend(contributed_keys(store, kind, import)?);
         }
