@@ -175,6 +175,20 @@ fn bytes_that_were_imported_on_both_machines_stay() -> Result<()> {
 }
 
 #[test]
+fn what_another_store_imported_twice_leaves() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let (one, two) = (Peer::new(dir.path(), 1)?, Peer::new(dir.path(), 2)?);
+    one.import(&demo_folder().join("claude-export"))?;
+    let again = one.import(&demo_folder().join("claude-export"))?;
+    ensure!(again.same_as.is_some());
+    exchange(&one, &two)?;
+    let none = Part::tagged("nothing has this tag");
+    let (two, removed) = take_back(&one, two, &none)?;
+    ensure!(removed > 0);
+    as_new(&one, &two, &none)
+}
+
+#[test]
 fn an_import_of_what_was_taken_out_brings_it_back_and_passes_it_on() -> Result<()> {
     for completes in [true, false] {
         let dir = tempfile::tempdir()?;
