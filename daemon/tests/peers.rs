@@ -8,6 +8,7 @@ mod paired;
 
 use std::{
     collections::BTreeSet,
+    fs,
     path::{Path, PathBuf},
     thread,
     time::Duration,
@@ -180,6 +181,60 @@ fn daemons_that_are_killed_lose_nothing() {
     desk.stop();
 }
 
+/// Returns whether a file below a folder contains a text.
+fn is_on_disk(folder: &Path, text: &str) -> bool {
+    fs::read_dir(folder).unwrap().any(|entry| {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            return is_on_disk(&path, text);
+        }
+        path.is_file() && fs::read(&path).unwrap().windows(text.len()).any(|some| some == text.as_bytes())
+    })
+}
+
+/// A machine that gets a part has exactly that in the end, wherever its daemon was killed.
+#[test]
+fn a_daemon_that_is_killed_while_it_takes_out_a_record_goes_on() {
+    let rounds: u64 =
+        std::env::var("SATCHEL_FAULT_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(6);
+    let desk = Listening::start();
+    let laptop = TestHome::new();
+    let pairing = desk.code(&["--as", "laptop", "--role", "peer", "--tag", "work"]);
+    ok(&laptop, &["peers", "add", &pairing, "--address", &desk.address, "--as", "desk"]);
+    let texts: Vec<String> = (0..4).map(|number| format!("xylophone-{number}-of-the-desk")).collect();
+    let ids: Vec<String> = texts.iter().map(|text| add(&desk.home, text)).collect();
+    let own = add(&laptop, "Was written here");
+    let retag = |id: &str, tag: &str| drop(ok(&desk.home, &["memories", "edit", id, "--tag", tag]));
+    ids.iter().for_each(|id| retag(id, "work"));
+    ok(&laptop, &["sync"]);
+    for round in 0..rounds {
+        let mut daemon = laptop.serve();
+        for (number, id) in (0..).zip(&ids) {
+            retag(id, if (round + number) % 2 == 0 { "home" } else { "work" });
+        }
+        // Somewhere while records are hidden, the store is closed, or written anew.
+        thread::sleep(Duration::from_millis(round * 53 % 400));
+        daemon.kill().unwrap();
+        daemon.wait().unwrap();
+    }
+    for (number, id) in ids.iter().enumerate() {
+        retag(id, if number == 0 { "work" } else { "home" });
+    }
+    // Each start clears the disk of what an exchange has hidden.
+    for _ in 0..3 {
+        ok(&laptop, &["sync"]);
+    }
+    assert_eq!(memories(&laptop), BTreeSet::from([own, ids[0].clone()]));
+    assert!(is_on_disk(laptop.path(), &texts[0]));
+    for text in &texts[1..] {
+        assert!(!is_on_disk(laptop.path(), text), "{text}");
+    }
+    assert_eq!(memories(&desk.home).len(), 5);
+    let checked = laptop.run(&["doctor"]);
+    assert_eq!(code(&checked), Some(0), "{}", String::from_utf8_lossy(&checked.stdout));
+    desk.stop();
+}
+
 /// Two machines that can no longer reach each other. Importing a file may be interrupted at any time, and repeated.
 #[test]
 fn changes_travel_on_a_stick_also_if_reading_them_is_killed() {
@@ -238,7 +293,7 @@ fn the_keys_of_peers_are_readable_by_their_owner_only() {
     let folder = laptop.path().join(".local/share/satchel/peers");
     for folder in [folder.clone(), folder.join("servers")] {
         assert_eq!(folder.metadata().unwrap().permissions().mode() & 0o777, 0o700, "{}", folder.display());
-        for entry in std::fs::read_dir(&folder).unwrap() {
+        for entry in fs::read_dir(&folder).unwrap() {
             let entry = entry.unwrap();
             assert_eq!(
                 entry.metadata().unwrap().permissions().mode() & 0o077,
