@@ -1,5 +1,5 @@
 //! Permanently erases what the owner names from the store: a memory, or a conversation with the memories derived from
-//! it.
+//! it. What a peer has taken back leaves in the same way, but may come again.
 //!
 //! First, commits record what is erased and withdraw it. Then, with the store closed, [`erase_recorded`] removes it from the
 //! disk. If the program stops after the first commit, the next start continues.
@@ -204,8 +204,8 @@ pub fn complete(
         tracing::error!(error = chain(&error), "an erasure that was interrupted cannot be completed yet");
         return Ok(store);
     }
-    let erased = pending.iter().filter(|record| record.revoked.is_none());
-    let noted = erased.into_iter().try_for_each(|record| record_purge(&store, record));
+    let mut erased = pending.iter().filter(|record| record.revoked.is_none());
+    let noted = erased.try_for_each(|record| record_purge(&store, record));
     let done = noted.and_then(|()| erase_recorded(dir, store, seal, &mut |_| {}));
     if let Err(error) = done {
         tracing::error!(error = chain(&error), "an erasure that was interrupted cannot be completed");

@@ -73,13 +73,12 @@ pub(super) fn is_hidden(record: &PurgeRecord) -> bool {
 /// Takes out of a record what was made here, or came again, since it was hidden. Its earlier text stays on the disk.
 pub(super) fn keep_what_came_again(store: &Store, record: &mut PurgeRecord) -> Result<(), StoreError> {
     let Some(revoked) = &mut record.revoked else { return Ok(()) };
-    let mut gone = Vec::new();
-    for id in record.memories.keys() {
+    let mut gone: BTreeSet<String> = record.memories.keys().cloned().collect();
+    retain(&mut gone, |id| {
         let stored = store.memory(id, None)?;
-        gone.push(stored.is_none_or(|stored| stored.withdrawn && erased(&stored.memory)));
-    }
-    let mut gone = gone.into_iter();
-    record.memories.retain(|_, _| gone.next().unwrap_or_default());
+        Ok(stored.is_none_or(|stored| stored.withdrawn && erased(&stored.memory)))
+    })?;
+    record.memories.retain(|id, _| gone.contains(id));
     retain(&mut record.conversations, |id| {
         let stored = store.conversation(id, None)?;
         Ok(stored.is_none_or(|stored| stored.withdrawn && erased_conversation(&stored.header)))
