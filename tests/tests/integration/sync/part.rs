@@ -10,10 +10,10 @@ use satchel_core::{
 use satchel_pam::memory::{Access, Memory};
 use satchel_store::MemoryQuery;
 use satchel_sync::SignedChange;
-use satchel_tests::test_core::demo_folder;
-use serde_json::json;
+use satchel_tests::test_core::{ExportedState, demo_folder};
+use serde_json::{Value, json};
 
-use super::{Peer, agent_memories, recordings};
+use super::{Peer, agent_memories, payloads::write_prompts, recordings};
 
 /// Records of these platforms and with one of these tags; an empty list does not restrict.
 #[derive(Clone, Default)]
@@ -120,6 +120,17 @@ pub(super) fn full(folder: &Path) -> Result<Peer> {
     Ok(peer)
 }
 
+/// Returns a store with lists of rows, of which the third one joins the first two, and another export.
+pub(super) fn with_rows(folder: &Path) -> Result<Peer> {
+    let peer = Peer::new(folder, 1)?;
+    for (name, prompts) in [("first", 0..4), ("second", 8..14), ("both", 2..10)] {
+        peer.import(&write_prompts(&folder.join(name), prompts)?)?;
+        peer.sync.record_history()?;
+    }
+    peer.import(&demo_folder().join("claude-export"))?;
+    Ok(peer)
+}
+
 /// Writes a ChatGPT export in which the assistant has a list of memories.
 pub(super) fn write_list(folder: &Path, lines: &[&str]) -> Result<PathBuf> {
     let numbered = (1..).zip(lines).map(|(at, line)| format!("{at}. [2025-05-0{at}]. {line}"));
@@ -144,4 +155,10 @@ pub(super) fn for_seeds(usual: u64, history: fn(u64) -> Result<()>) -> Result<()
     let seeds = std::env::var("SATCHEL_SYNC_SEEDS").ok().and_then(|seeds| seeds.parse().ok());
     (0..seeds.unwrap_or(usual))
         .try_for_each(|seed| history(seed).map_err(|error| error.context(format!("seed {seed}"))))
+}
+
+/// Returns the conversations of a platform that a store shows, by the names of their files.
+pub(super) fn conversations_of(state: &ExportedState, platform: &str) -> Vec<(String, Value)> {
+    let all = state.conversations.clone().into_iter();
+    all.filter(|(_, shown)| shown["provider"]["name"] == platform).collect()
 }

@@ -11,8 +11,9 @@ use satchel_tests::{generate::Rng, test_core::demo_folder};
 
 use super::{
     Peer, erasures, exchange,
-    part::{Part, changes, for_seeds, full, give, give_payloads, included, shown, take, write_list},
-    payloads::write_prompts,
+    part::{
+        Part, changes, for_seeds, full, give, give_payloads, included, shown, take, with_rows, write_list,
+    },
     peer::{ROUNDS, same},
     recordings,
 };
@@ -185,13 +186,7 @@ fn what_an_import_brought_to_a_relay_later_is_announced() -> Result<()> {
 #[test]
 fn rows_are_in_the_part_in_which_their_conversation_is() -> Result<()> {
     let dir = tempfile::tempdir()?;
-    let (one, two) = (Peer::new(dir.path(), 1)?, Peer::new(dir.path(), 2)?);
-    // The third list joins the first two.
-    for (name, prompts) in [("first", 0..4), ("second", 8..14), ("both", 2..10)] {
-        one.import(&write_prompts(&dir.path().join(name), prompts)?)?;
-        one.sync.record_history()?;
-    }
-    one.import(&demo_folder().join("claude-export"))?;
+    let (one, two) = (with_rows(dir.path())?, Peer::new(dir.path(), 2)?);
     let part = Part::of_platform("gemini");
     give(&one, &two, &part)?;
     let of_gemini = |peer: &Peer| {

@@ -8,7 +8,7 @@ use satchel_tests::{generate::Rng, test_core::demo_folder};
 
 use super::{
     Peer,
-    part::{Part, for_seeds, give, give_payloads, shown},
+    part::{Part, conversations_of, for_seeds, give, give_payloads, shown},
     peer::same,
     recordings::record,
     revocations::{as_new, take_back},
@@ -104,10 +104,8 @@ fn random_pair(seed: u64) -> Result<()> {
                     let all =
                         shown(&two)?.into_iter().filter(|memory| memory.provenance.platform == platform);
                     own_memories.extend(all.map(|memory| memory.id));
-                    let state = two.core.state()?;
-                    let all = state.conversations.into_iter();
-                    let all = all.filter(|(_, shown)| shown["provider"]["name"] == platform);
-                    own_conversations.extend(all.map(|(id, _)| id));
+                    let all = conversations_of(&two.core.state()?, platform);
+                    own_conversations.extend(all.into_iter().map(|(id, _)| id));
                 }
             }
             1 => {

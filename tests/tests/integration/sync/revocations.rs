@@ -9,12 +9,11 @@ use satchel_core::{
 };
 use satchel_pam::relation::RelationType;
 use satchel_source::CancelToken;
-use satchel_tests::test_core::{ExportedState, demo_folder};
+use satchel_tests::test_core::demo_folder;
 
 use super::{
     Peer, erasures, exchange,
-    part::{Part, full, give, give_payloads, included, shown, write_list},
-    payloads::write_prompts,
+    part::{Part, conversations_of, full, give, give_payloads, included, shown, with_rows, write_list},
 };
 use crate::purge::fixture::files_containing;
 
@@ -128,12 +127,11 @@ fn what_was_made_here_stays() -> Result<()> {
     ensure!(removed > 0);
     let after = two.core.state()?;
     ensure!(two.memory(&cats)?.tags == ["pets"] && two.memory(&bees).is_err());
-    let of_claude = |state: &ExportedState| {
-        let all = state.conversations.clone().into_iter();
-        all.filter(|(_, shown)| shown["provider"]["name"] == "claude").collect::<Vec<_>>()
-    };
-    ensure!(of_claude(&after) == of_claude(&before) && !of_claude(&after).is_empty());
-    ensure!(after.conversations.len() == of_claude(&after).len());
+    ensure!(
+        conversations_of(&after, "claude") == conversations_of(&before, "claude")
+            && !conversations_of(&after, "claude").is_empty()
+    );
+    ensure!(after.conversations.len() == conversations_of(&after, "claude").len());
     ensure!(shown(&two)?.iter().any(|memory| memory.content == "Was written here"));
     give_payloads(&one, &two, &Part::default())?;
     ensure!(two.core.state()? == before);
@@ -207,12 +205,11 @@ fn an_import_of_what_was_taken_out_brings_it_back_and_passes_it_on() -> Result<(
         let imported = two.import(&demo_folder().join("claude-export"))?;
         ensure!(imported.same_as.is_none() && imported.skipped.is_empty(), "{imported:?}");
         let mut two = erasures::completed(two)?;
-        let of_claude = |state: &ExportedState| {
-            let all = state.conversations.clone().into_iter();
-            all.filter(|(_, shown)| shown["provider"]["name"] == "claude").collect::<Vec<_>>()
-        };
         let state = two.core.state()?;
-        ensure!(of_claude(&state) == of_claude(&all) && state.conversations.len() == of_claude(&all).len());
+        ensure!(
+            conversations_of(&state, "claude") == conversations_of(&all, "claude")
+                && state.conversations.len() == conversations_of(&all, "claude").len()
+        );
         // A third store gets it from here.
         give(&two, &three, &Part::default())?;
         ensure!(three.core.state()?.memories == state.memories);
@@ -380,12 +377,7 @@ fn a_list_leaves_as_a_whole() -> Result<()> {
 #[test]
 fn conversations_of_rows_leave_and_come_back() -> Result<()> {
     let dir = tempfile::tempdir()?;
-    let (one, two) = (Peer::new(dir.path(), 1)?, Peer::new(dir.path(), 2)?);
-    for (name, prompts) in [("first", 0..4), ("second", 8..14), ("both", 2..10)] {
-        one.import(&write_prompts(&dir.path().join(name), prompts)?)?;
-        one.sync.record_history()?;
-    }
-    one.import(&demo_folder().join("claude-export"))?;
+    let (one, two) = (with_rows(dir.path())?, Peer::new(dir.path(), 2)?);
     give(&one, &two, &Part::default())?;
     let all = two.core.state()?;
     let part = Part::of_platform("claude");
