@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 use self::{quarantine::WaitingCounts, transaction::Transaction};
 use crate::{
     clock::Clock,
-    provenance::ProvenanceError,
+    provenance::{EvidenceIndex, ProvenanceError},
     request::{self, RequestError},
     series::{LocalSeries, SeriesKey, SeriesStoreError},
     write_lock::WriteLock,
@@ -243,6 +243,8 @@ pub struct Edits {
     series_key: SeriesKey,
     /// How much of each device waits for review.
     waiting: WaitingCounts,
+    /// Which evidence is about what; used by edits of other stores.
+    evidence: EvidenceIndex,
 }
 
 impl Edits {
@@ -252,7 +254,8 @@ impl Edits {
         write_lock: Arc<WriteLock>,
         series_key: SeriesKey,
     ) -> Self {
-        Self { store, clock, write_lock, series_key, waiting: WaitingCounts::default() }
+        let (waiting, evidence) = (WaitingCounts::default(), EvidenceIndex::default());
+        Self { store, clock, write_lock, series_key, waiting, evidence }
     }
 
     /// Makes one change under the write lock, so that nobody else writes between its look-ups and its commit. A request

@@ -10,6 +10,7 @@
 mod assigned_dots;
 mod contribution;
 mod evidence;
+mod evidence_index;
 mod grouping;
 mod key_pages;
 mod moved_steps;
@@ -40,6 +41,7 @@ pub use assigned_dots::AssignedDots;
 pub(crate) use assigned_dots::DotPages;
 pub use contribution::{ContributionSkeleton, StoredContribution, shown};
 pub use evidence::{ActiveEvidence, EvidenceItem, derive_located, derive_located_until, with_conversation};
+pub use evidence_index::{ConnectedEvidence, EvidenceIndex};
 pub use grouping::{EvidenceCollector, EvidenceSlice, GroupedEvidence};
 pub(crate) use key_pages::put_merging;
 pub use key_pages::{

@@ -85,6 +85,15 @@ pub struct DerivedMemories {
     status_relations: BTreeSet<String>,
 }
 
+impl DerivedMemories {
+    /// Keeps the memories for which `keeps` returns true, and the relations between them.
+    pub fn retain(&mut self, keeps: impl Fn(&str) -> bool) {
+        self.memories.retain(|id, _| keeps(id));
+        self.relations.retain(|_, relation| keeps(&relation.from) && keeps(&relation.to));
+        self.untrusted.retain(|id, _| keeps(id));
+    }
+}
+
 impl StoredEvidence {
     /// Returns the key of the stored form, which is unique for each report, and the bytes to store.
     ///

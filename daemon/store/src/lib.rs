@@ -26,6 +26,7 @@ mod preserve;
 mod purge;
 mod query;
 mod read;
+mod recent_evidence;
 mod record;
 mod report;
 mod revision;

@@ -29,6 +29,7 @@ use crate::{
         state::{ShutdownState, StateFile},
     },
     options::OpenOptions,
+    recent_evidence::RecentEvidence,
     report::{Damage, Health, OpenEvent, StateDigest},
     revision::Revision,
 };
@@ -63,6 +64,7 @@ struct StoreInner {
     engine: SwappableEngine,
     reader: FrameReader,
     pending_blobs: PendingBlobs,
+    recent_evidence: Mutex<RecentEvidence>,
     state_file: StateFile,
     /// Held by the check that sums up the records; only one runs at a time.
     checking: Mutex<()>,
@@ -239,6 +241,10 @@ impl Store {
         &self.inner.pending_blobs
     }
 
+    pub(crate) fn recent_evidence(&self) -> MutexGuard<'_, RecentEvidence> {
+        self.inner.recent_evidence()
+    }
+
     /// Returns the data directory.
     #[must_use]
     pub fn dir(&self) -> &Path {
@@ -296,12 +302,17 @@ impl StoreInner {
             engine: SwappableEngine::new(engine),
             reader,
             pending_blobs: PendingBlobs::default(),
+            recent_evidence: Mutex::default(),
             state_file,
             checking: Mutex::new(()),
             headroom,
             readers: AtomicBool::new(true),
             _lock: lock,
         }
+    }
+
+    fn recent_evidence(&self) -> MutexGuard<'_, RecentEvidence> {
+        self.recent_evidence.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Makes a revision visible to readers.

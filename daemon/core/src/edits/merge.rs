@@ -1,6 +1,6 @@
 //! Merges edits that were made in other stores.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use satchel_merge::evidence::{DerivedMemories, EditStep, UserEdits};
 use satchel_source::CancelToken;
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     each_row,
-    provenance::{self, ActiveEvidence, PurgedData},
+    provenance::{self, ActiveEvidence, ConnectedEvidence, EvidenceIndex, PurgedData},
 };
 
 /// Memories per page of a list.
@@ -39,19 +39,17 @@ impl Edits {
                 purged.redact_edit(step);
             });
         }
-        merging(&self.store, call, self.clock.now_micros(), steps)?.merge(entries)
+        merging((&self.store, &self.evidence), call, self.clock.now_micros(), steps)?.merge(entries)
     }
 }
 
 /// Returns the transaction that merges steps of other stores. The caller holds the write lock.
 pub(super) fn merging<'a>(
-    store: &'a Store,
+    (store, index): (&'a Store, &EvidenceIndex),
     call: &'a EditContext,
     now: i64,
     steps: Vec<EditStep>,
 ) -> Result<Transaction<'a>, EditError> {
-    let mut counted = ActiveEvidence::load(store, &provenance::undone_imports(store)?)?;
-    let before = counted.derive();
     let mut new = Vec::new();
     for step in &steps {
         // A copy of this store has what both have in common in a series of its own.
@@ -60,13 +58,66 @@ pub(super) fn merging<'a>(
             new.push(step);
         }
     }
-    counted.edit_steps.extend(steps.iter().cloned());
-    counted.user_edits = UserEdits::of(&counted.edit_steps);
-    let after = counted.derive();
+    let (before, after) = before_and_after(store, index, &steps)?;
     let mut merging = Transaction::new(store, call, now);
     let earlier = earlier_versions::batches(store, &merging.origin(now), &new, (&before, &after))?;
     merging.apply_difference(&before, after)?;
     Ok(merging.with_steps_of_others(steps, earlier))
+}
+
+/// Returns what follows from the evidence without `steps` and with them, at least of what they change.
+fn before_and_after(
+    store: &Store,
+    index: &EvidenceIndex,
+    steps: &[EditStep],
+) -> Result<(DerivedMemories, DerivedMemories), EditError> {
+    let undone = provenance::undone_imports(store)?;
+    let Some(mut connected) = index.connected(store, &undone, steps)? else {
+        return Ok(derive_both(&mut ActiveEvidence::load(store, &undone)?, steps));
+    };
+    let (mut before, mut after) = derive_both(&mut connected.evidence, steps);
+    before.retain(|memory| connected.decides(memory));
+    after.retain(|memory| connected.decides(memory));
+    if cfg!(debug_assertions) {
+        let all = derive_both(&mut ActiveEvidence::load(store, &undone)?, steps);
+        check_scope(&connected, (&before, &after), all);
+    }
+    Ok((before, after))
+}
+
+/// Checks that all evidence says the same as the evidence that the index found.
+fn check_scope(
+    connected: &ConnectedEvidence,
+    (before, after): (&DerivedMemories, &DerivedMemories),
+    (mut all_before, mut all_after): (DerivedMemories, DerivedMemories),
+) {
+    let relations =
+        |before: &DerivedMemories, after: &DerivedMemories| differences(&before.relations, &after.relations);
+    assert_eq!(
+        differences(&before.memories, &after.memories),
+        differences(&all_before.memories, &all_after.memories)
+    );
+    assert_eq!(relations(before, after), relations(&all_before, &all_after));
+    all_before.retain(|memory| connected.decides(memory));
+    all_after.retain(|memory| connected.decides(memory));
+    assert_eq!((&before.memories, &before.untrusted), (&all_before.memories, &all_before.untrusted));
+    assert_eq!((&after.memories, &after.untrusted), (&all_after.memories, &all_after.untrusted));
+}
+
+fn differences<T: Clone + PartialEq>(
+    before: &BTreeMap<String, T>,
+    after: &BTreeMap<String, T>,
+) -> BTreeMap<String, [Option<T>; 2]> {
+    let ids: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    let both = ids.into_iter().map(|id| (id.clone(), [before.get(id).cloned(), after.get(id).cloned()]));
+    both.filter(|(_, [before, after])| before != after).collect()
+}
+
+fn derive_both(evidence: &mut ActiveEvidence, steps: &[EditStep]) -> (DerivedMemories, DerivedMemories) {
+    let before = evidence.derive();
+    evidence.edit_steps.extend(steps.iter().cloned());
+    evidence.user_edits = UserEdits::of(&evidence.edit_steps);
+    (before, evidence.derive())
 }
 
 /// Returns what the store shows, as if it had been derived from evidence. Relations that are withdrawn for another reason than an edit

@@ -3,6 +3,7 @@
 mod histories;
 mod interrupted;
 mod memories;
+mod merges;
 
 use satchel_registry::Plugins;
 use std::{

@@ -3,7 +3,10 @@
 //! Of each piece of evidence only the facts needed for that are held, because a provider may show its list in every
 //! conversation.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use satchel_pam::{
     hash::{ContentHash, Sha256Digest},
@@ -49,6 +52,14 @@ impl StreamName {
     /// Returns the name of a list that is shown as a whole, again and again.
     pub(super) fn of_series(evidence: &StoredEvidence) -> Option<Self> {
         Self::of(evidence).filter(|name| name.kind == StreamKind::Series)
+    }
+}
+
+impl fmt::Display for StreamName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { platform, account, kind, name } = self;
+        let kind = if *kind == StreamKind::Series { "series" } else { "log" };
+        write!(f, "{kind} {name:?} of {platform}, account {account:?}")
     }
 }
 

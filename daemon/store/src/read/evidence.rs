@@ -40,6 +40,19 @@ impl Store {
         EvidenceIter { store: self, page: Vec::new().into_iter(), last: None, done: false }
     }
 
+    /// Returns how many pieces of evidence were written or removed since the store was opened.
+    #[must_use]
+    pub fn evidence_writes(&self) -> u64 {
+        self.recent_evidence().count()
+    }
+
+    /// Returns the ids of the pieces that were written or removed after the first `writes`, the oldest first; `None` if that is so long
+    /// ago that the store does not know them any more.
+    #[must_use]
+    pub fn evidence_written_after(&self, writes: u64) -> Option<Vec<[u8; 16]>> {
+        self.recent_evidence().after(writes)
+    }
+
     /// Returns the vector of a memory for a model.
     ///
     /// # Errors

@@ -48,11 +48,14 @@ impl StoreInner {
             begun: false,
         };
         let mut revisions = Vec::with_capacity(batches.len());
+        let evidence = evidence_of(&batches);
         let added = batches.into_iter().try_for_each(|batch| {
             revisions.push(group.add(batch)?);
             Ok(())
         });
         let done = added.and_then(|()| group.finish(durability));
+        // Also after an error, as a part of the batches may have been committed.
+        self.recent_evidence().add(evidence);
         if let Err(error) = done {
             group.undo();
             return Err(self.handle_failure(error, &mut guard));
@@ -126,6 +129,16 @@ impl Store {
     pub fn expect_readers(&self, expected: bool) {
         self.inner.readers.store(expected, Ordering::Relaxed);
     }
+}
+
+/// Returns the ids of the evidence in `batches`.
+fn evidence_of(batches: &[Batch]) -> Vec<[u8; 16]> {
+    let changes = batches.iter().flat_map(|batch| &batch.changes);
+    let id = |change: &Change| match change {
+        Change::Evidence(write) => Some(write.id),
+        _ => None,
+    };
+    changes.filter_map(id).collect()
 }
 
 struct CommitGroup<'a> {

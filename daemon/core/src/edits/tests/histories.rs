@@ -7,7 +7,7 @@ use super::*;
 
 /// A step of a history; its numbers select among the records that exist at that time.
 #[derive(Clone, Debug)]
-enum Step {
+pub(super) enum Step {
     Stated(u8),
     Slot(u8),
     Removed(u8),
@@ -24,7 +24,7 @@ enum Step {
     Clock(i8),
 }
 
-fn step() -> impl Strategy<Value = Step> {
+pub(super) fn step() -> impl Strategy<Value = Step> {
     let two = || (any::<u8>(), any::<u8>());
     prop_oneof![
         any::<u8>().prop_map(Step::Stated),
@@ -49,13 +49,19 @@ fn text(number: u8) -> String {
     format!("Fact number {}", number % 5)
 }
 
-struct History {
-    fixture: Fixture,
+pub(super) struct History {
+    pub(super) fixture: Fixture,
     acts: Vec<String>,
     imported: i64,
+    name: &'static str,
 }
 
 impl History {
+    /// Begins a history whose exports name what they say after `name`.
+    pub(super) fn new(name: &'static str) -> Self {
+        Self { fixture: Fixture::new(), acts: Vec::new(), imported: 0, name }
+    }
+
     /// Returns the id of one of the visible memories.
     fn some(&self, number: u8) -> Option<String> {
         let ids: Vec<String> = self.fixture.shown().0.into_keys().collect();
@@ -66,10 +72,10 @@ impl History {
         self.imported += 1;
         // The times of the evidence are not in the order of its arrival.
         let at = (self.imported * 7) % 13;
-        evidence(&format!("w{}", self.imported), at, claim)
+        evidence(&format!("{}{}", self.name, self.imported), at, claim)
     }
 
-    fn apply(&mut self, step: &Step) -> Option<()> {
+    pub(super) fn apply(&mut self, step: &Step) -> Option<()> {
         let call = call("a test");
         let done = match step {
             Step::Stated(number) => {
@@ -148,7 +154,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
     #[test]
     fn visible_records_follow_from_all_evidence(steps in prop::collection::vec(step(), 1..24)) {
-        let mut history = History { fixture: Fixture::new(), acts: Vec::new(), imported: 0 };
+        let mut history = History::new("w");
         for (number, step) in steps.iter().enumerate() {
             history.apply(step);
             let checked = history.fixture.check();

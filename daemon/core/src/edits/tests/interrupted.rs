@@ -10,7 +10,7 @@ use super::*;
 use crate::{
     derived::{mark_pending, pending_by},
     ingest::session::Session,
-    provenance::{record_untrusted_signer, untrusted_signer},
+    provenance::{EvidenceIndex, record_untrusted_signer, untrusted_signer},
     write_lock::WriteLock,
 };
 
@@ -129,7 +129,7 @@ fn a_merge_that_is_interrupted_after_any_commit_is_completed() {
         fixture.store.commit(note).unwrap();
         let call = call(WHY);
         let now = fixture.clock.now_micros();
-        let merging = merge::merging(&fixture.store, &call, now, steps).unwrap();
+        let merging = merge::merging((&fixture.store, &EvidenceIndex::default()), &call, now, steps).unwrap();
         let (batches, _) = merging.written().unwrap();
         assert!(batches.len() >= 3, "each version has a commit: {}", batches.len());
         if committed > batches.len() {
