@@ -124,6 +124,7 @@ pub(crate) fn all(scratch: &Path, megabytes_of_export: u64) -> Result<()> {
     latency(&desk, &laptop, "desk to laptop")?;
     latency(&laptop, &desk, "laptop to desk")?;
     apart(&desk, &laptop)?;
+    latency(&desk, &laptop, &format!("desk to laptop, with {} more memories", 2 * APART))?;
     // What follows the last exchange is over.
     thread::sleep(SETTLED);
     idle()?;
