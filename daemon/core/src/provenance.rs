@@ -41,7 +41,7 @@ pub use assigned_dots::AssignedDots;
 pub(crate) use assigned_dots::DotPages;
 pub use contribution::{ContributionSkeleton, StoredContribution, shown};
 pub use evidence::{ActiveEvidence, EvidenceItem, derive_located, derive_located_until, with_conversation};
-pub use evidence_index::{ConnectedEvidence, EvidenceIndex};
+pub use evidence_index::{DerivedChange, EvidenceIndex, derive_both};
 pub use grouping::{EvidenceCollector, EvidenceSlice, GroupedEvidence};
 pub(crate) use key_pages::put_merging;
 pub use key_pages::{

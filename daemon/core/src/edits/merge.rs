@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     each_row,
-    provenance::{self, ActiveEvidence, ConnectedEvidence, EvidenceIndex, PurgedData},
+    provenance::{self, ActiveEvidence, DerivedChange, EvidenceIndex, PurgedData, derive_both},
 };
 
 /// Memories per page of a list.
@@ -58,48 +58,37 @@ pub(super) fn merging<'a>(
             new.push(step);
         }
     }
-    let (before, after) = before_and_after(store, index, &steps)?;
+    let (before, after) = derive_change(store, index, &steps)?;
     let mut merging = Transaction::new(store, call, now);
     let earlier = earlier_versions::batches(store, &merging.origin(now), &new, (&before, &after))?;
     merging.apply_difference(&before, after)?;
     Ok(merging.with_steps_of_others(steps, earlier))
 }
 
-/// Returns what follows from the evidence without `steps` and with them, at least of what they change.
-fn before_and_after(
+/// Derives what `steps` change, without them and with them.
+fn derive_change(
     store: &Store,
     index: &EvidenceIndex,
     steps: &[EditStep],
 ) -> Result<(DerivedMemories, DerivedMemories), EditError> {
     let undone = provenance::undone_imports(store)?;
-    let Some(mut connected) = index.connected(store, &undone, steps)? else {
-        return Ok(derive_both(&mut ActiveEvidence::load(store, &undone)?, steps));
-    };
-    let (mut before, mut after) = derive_both(&mut connected.evidence, steps);
-    before.retain(|memory| connected.decides(memory));
-    after.retain(|memory| connected.decides(memory));
+    let all = || Ok::<_, EditError>(derive_both(&mut ActiveEvidence::load(store, &undone)?, steps));
+    let Some(change) = index.derive_change(store, &undone, steps)? else { return all() };
     if cfg!(debug_assertions) {
-        let all = derive_both(&mut ActiveEvidence::load(store, &undone)?, steps);
-        check_scope(&connected, (&before, &after), all);
+        assert_same(&change, all()?);
     }
-    Ok((before, after))
+    Ok((change.before, change.after))
 }
 
-/// Checks that all evidence says the same as the evidence that the index found.
-fn check_scope(
-    connected: &ConnectedEvidence,
-    (before, after): (&DerivedMemories, &DerivedMemories),
-    (mut all_before, mut all_after): (DerivedMemories, DerivedMemories),
-) {
-    let relations =
-        |before: &DerivedMemories, after: &DerivedMemories| differences(&before.relations, &after.relations);
-    assert_eq!(
-        differences(&before.memories, &after.memories),
-        differences(&all_before.memories, &all_after.memories)
-    );
-    assert_eq!(relations(before, after), relations(&all_before, &all_after));
-    all_before.retain(|memory| connected.decides(memory));
-    all_after.retain(|memory| connected.decides(memory));
+/// Asserts that all evidence says the same as the evidence that the index found.
+fn assert_same(change: &DerivedChange, (mut all_before, mut all_after): (DerivedMemories, DerivedMemories)) {
+    let DerivedChange { before, after, .. } = change;
+    let memories = differences(&all_before.memories, &all_after.memories);
+    assert_eq!(differences(&before.memories, &after.memories), memories);
+    let relations = differences(&all_before.relations, &all_after.relations);
+    assert_eq!(differences(&before.relations, &after.relations), relations);
+    all_before.retain(|memory| change.contains(memory));
+    all_after.retain(|memory| change.contains(memory));
     assert_eq!((&before.memories, &before.untrusted), (&all_before.memories, &all_before.untrusted));
     assert_eq!((&after.memories, &after.untrusted), (&all_after.memories, &all_after.untrusted));
 }
@@ -111,13 +100,6 @@ fn differences<T: Clone + PartialEq>(
     let ids: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     let both = ids.into_iter().map(|id| (id.clone(), [before.get(id).cloned(), after.get(id).cloned()]));
     both.filter(|(_, [before, after])| before != after).collect()
-}
-
-fn derive_both(evidence: &mut ActiveEvidence, steps: &[EditStep]) -> (DerivedMemories, DerivedMemories) {
-    let before = evidence.derive();
-    evidence.edit_steps.extend(steps.iter().cloned());
-    evidence.user_edits = UserEdits::of(&evidence.edit_steps);
-    (before, evidence.derive())
 }
 
 /// Returns what the store shows, as if it had been derived from evidence. Relations that are withdrawn for another reason than an edit

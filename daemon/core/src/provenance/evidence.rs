@@ -34,7 +34,7 @@ pub struct ActiveEvidence {
 }
 
 /// One piece of evidence of any kind.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum EvidenceItem {
     /// A report of an export about memories.
     Stored(Box<StoredEvidence>),

@@ -1,0 +1,247 @@
+//! The search for everything that is connected with some edits.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use satchel_merge::evidence::{EditAction, EditStep, UserEdits};
+use satchel_store::Store;
+
+use super::{
+    DerivedChange, Entries, Subjects, derive_both,
+    subjects::{undo_in, undo_of},
+};
+use crate::provenance::{
+    ActiveEvidence, AssignedDots, ContributionKind, EvidenceItem, EvidenceKey, ProvenanceError, RowLocations,
+    UndoneImports, excluded_keys,
+};
+
+/// Maximum number of pieces that are read one by one, and of what they are about. With more, it takes less time to read all evidence.
+const MAX_PIECES: usize = 2_000;
+const MAX_SUBJECTS: usize = 20_000;
+
+pub(super) struct Search<'a> {
+    store: &'a Store,
+    entries: &'a Entries,
+    dots: AssignedDots,
+    excluded: BTreeSet<EvidenceKey>,
+    /// The edits of the new steps: whether one of their steps undoes an edit, and whether one does something else.
+    new_edits: BTreeMap<String, [bool; 2]>,
+    /// The edits that new steps undo.
+    undone_by_steps: BTreeSet<String>,
+    pieces: BTreeMap<EvidenceKey, EvidenceItem>,
+    /// The pieces whose subjects were added.
+    expanded: BTreeSet<EvidenceKey>,
+    /// Everything about these is needed.
+    connected: BTreeSet<String>,
+    /// Whether these edits count is needed.
+    edits: BTreeSet<String>,
+    open: Vec<Open>,
+    subjects: usize,
+    /// What is connected cannot be told from what pieces name.
+    unusual: bool,
+}
+
+/// What is left to look up.
+enum Open {
+    Connected(String),
+    Edit(String),
+}
+
+impl<'a> Search<'a> {
+    pub(super) fn new(
+        store: &'a Store,
+        entries: &'a Entries,
+        undone: &UndoneImports,
+        steps: &[EditStep],
+    ) -> Result<Self, ProvenanceError> {
+        let mut new_edits: BTreeMap<String, [bool; 2]> = BTreeMap::new();
+        for step in steps {
+            let undoes = undone_by(step).is_some();
+            new_edits.entry(step.edit_id.clone()).or_default()[usize::from(undoes)] = true;
+        }
+        Ok(Self {
+            store,
+            entries,
+            dots: AssignedDots::load(store)?,
+            excluded: excluded_keys(store, ContributionKind::Evidence, undone)?,
+            new_edits,
+            undone_by_steps: steps.iter().filter_map(undone_by).collect(),
+            pieces: BTreeMap::new(),
+            expanded: BTreeSet::new(),
+            connected: BTreeSet::new(),
+            edits: BTreeSet::new(),
+            open: Vec::new(),
+            subjects: 0,
+            unusual: false,
+        })
+    }
+
+    /// Derives what follows without `steps` and with them; `None` if only all evidence can tell.
+    pub(super) fn derive(mut self, steps: &[EditStep]) -> Result<Option<DerivedChange>, ProvenanceError> {
+        for step in steps {
+            self.add_step(step)?;
+        }
+        self.add_undone(steps)?;
+        self.run()?;
+        loop {
+            if self.gives_up() {
+                return Ok(None);
+            }
+            let read = self.pieces.len();
+            let (mut before, mut after) = derive_both(&mut self.evidence()?, steps);
+            // What follows from lists may be withdrawn by a step that names nothing but the relation.
+            let relations = before.relations.keys().chain(after.relations.keys());
+            relations.for_each(|relation| self.connect(relation.clone()));
+            self.run()?;
+            if self.pieces.len() == read {
+                before.retain(|memory| self.connected.contains(memory));
+                after.retain(|memory| self.connected.contains(memory));
+                return Ok(Some(DerivedChange { before, after, connected: self.connected }));
+            }
+        }
+    }
+
+    fn gives_up(&self) -> bool {
+        self.unusual || self.pieces.len() > MAX_PIECES || self.subjects > MAX_SUBJECTS
+    }
+
+    fn run(&mut self) -> Result<(), ProvenanceError> {
+        while let Some(open) = self.open.pop().filter(|_| !self.gives_up()) {
+            match open {
+                Open::Connected(subject) => {
+                    for key in self.entries.pieces_about(&subject) {
+                        self.expand(key)?;
+                    }
+                }
+                Open::Edit(edit) => self.visit_edit(&edit)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds everything about what a step changes.
+    fn add_step(&mut self, step: &EditStep) -> Result<(), ProvenanceError> {
+        if let EditAction::WithdrawRelation(id) = &step.action {
+            self.add_ends(id)?;
+        }
+        self.add(Subjects::of_step(step));
+        Ok(())
+    }
+
+    /// Adds the ends of a relation that is withdrawn, or not withdrawn any more. It may follow from evidence that does not name it.
+    fn add_ends(&mut self, relation: &str) -> Result<(), ProvenanceError> {
+        match self.store.relation(relation, None)? {
+            Some(record) => {
+                self.connect(record.relation.from);
+                self.connect(record.relation.to);
+            }
+            None => self.unusual = true,
+        }
+        Ok(())
+    }
+
+    /// Adds the edits that count, or do not count any more, because of `steps`: those that one of them undoes, and those with steps that
+    /// come after their undo.
+    fn add_undone(&mut self, steps: &[EditStep]) -> Result<(), ProvenanceError> {
+        let mut edits: BTreeSet<String> = steps.iter().map(|step| step.edit_id.clone()).collect();
+        edits.extend(self.undone_by_steps.iter().cloned());
+        let mut seen = BTreeSet::new();
+        while let Some(edit) = edits.pop_first() {
+            let undone = self.undone_by_steps.contains(&edit)
+                || !self.entries.pieces_about(&undo_of(&edit)).is_empty();
+            if !undone || !seen.insert(edit.clone()) {
+                continue;
+            }
+            for key in self.entries.pieces_about(&edit) {
+                if let Some(EvidenceItem::Edit(step)) = self.piece(key)? {
+                    let step = EditStep::clone(step);
+                    edits.extend(undone_by(&step));
+                    self.add_step(&step)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds what is connected with a piece, once.
+    fn expand(&mut self, key: EvidenceKey) -> Result<(), ProvenanceError> {
+        if !self.expanded.contains(&key)
+            && let Some(item) = self.piece(key)?
+        {
+            let subjects = Subjects::of(item);
+            self.expanded.insert(key);
+            self.add(subjects);
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, subjects: Subjects) {
+        let Subjects { connected, edit, unusual, .. } = subjects;
+        self.subjects += connected.len();
+        self.unusual |= unusual;
+        connected.into_iter().for_each(|subject| self.connect(subject));
+        edit.into_iter().for_each(|edit| self.add_edit(edit));
+    }
+
+    fn connect(&mut self, subject: String) {
+        if self.connected.insert(subject.clone()) {
+            self.open.push(Open::Connected(subject));
+        }
+    }
+
+    fn add_edit(&mut self, edit: String) {
+        if self.edits.insert(edit.clone()) {
+            self.open.push(Open::Edit(edit));
+        }
+    }
+
+    /// Adds what decides whether an edit counts.
+    fn visit_edit(&mut self, edit: &str) -> Result<(), ProvenanceError> {
+        let (steps, undoing) = (self.entries.pieces_about(edit), self.entries.pieces_about(&undo_in(edit)));
+        let [other, undoes] = self.new_edits.get(edit).copied().unwrap_or_default();
+        // Whether such an edit counts depends on edits that are not connected with what it changes.
+        self.unusual |= (undoes || !undoing.is_empty()) && (other || steps.len() > undoing.len());
+        let undos = self.entries.pieces_about(&undo_of(edit));
+        // An undo takes back an edit of which it had seen a step.
+        let needed = if undos.is_empty() { Vec::new() } else { steps };
+        for key in needed.into_iter().chain(undos) {
+            if let Some(item) = self.piece(key)? {
+                let edit = Subjects::of(item).edit;
+                edit.into_iter().for_each(|edit| self.add_edit(edit));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns a piece that counts; `None` also if there are too many.
+    fn piece(&mut self, key: EvidenceKey) -> Result<Option<&EvidenceItem>, ProvenanceError> {
+        if self.excluded.contains(&key) || self.gives_up() {
+            return Ok(None);
+        }
+        if !self.pieces.contains_key(&key) {
+            let Some(record) = self.store.evidence(key)? else { return Ok(None) };
+            let Some(item) = EvidenceItem::decode_stored(&record.json, key, &self.dots)? else {
+                return Ok(None);
+            };
+            self.pieces.insert(key, item);
+        }
+        Ok(self.pieces.get(&key))
+    }
+
+    /// Returns what was found.
+    fn evidence(&self) -> Result<ActiveEvidence, ProvenanceError> {
+        let mut evidence = ActiveEvidence::default();
+        self.pieces.values().for_each(|item| evidence.add(item.clone()));
+        evidence.user_edits = UserEdits::of(&evidence.edit_steps);
+        evidence.row_locations =
+            RowLocations::load(self.store, evidence.evidence.values(), &evidence.documents)?;
+        Ok(evidence)
+    }
+}
+
+/// Returns the edit that a step undoes.
+fn undone_by(step: &EditStep) -> Option<String> {
+    match &step.action {
+        EditAction::Undo(edit) => Some(edit.clone()),
+        _ => None,
+    }
+}
