@@ -25,8 +25,11 @@ setup:
 demo: setup
 	$(CARGO) run --release -p satchel-daemon -- demo
 
+# cargo-nextest, if it is installed, runs the tests of several programs side by side, one more than processors, as some wait.
 test: setup
-	$(CARGO) test --workspace
+	@if $(CARGO) nextest --version >/dev/null 2>&1; then \
+		$(CARGO) nextest run --workspace --no-fail-fast --test-threads $$(($$(getconf _NPROCESSORS_ONLN) + 1)) && $(CARGO) test --workspace --doc; \
+	else $(CARGO) test --workspace; fi
 
 # The same fault tests as `make test`, longer: seeds, kills and failpoints. ROUNDS=100 for a night.
 ROUNDS ?= 25
