@@ -98,42 +98,32 @@ impl Entries {
         // Before anything is read: what is written meanwhile is read again.
         let writes = store.evidence_writes();
         let known = !self.entries.is_empty();
-        match if known { store.evidence_written_after(self.writes) } else { None } {
-            Some(ids) => {
-                for id in ids {
-                    store.evidence(id)?.map_or(Ok(()), |record| self.add(id, &record.json))?;
-                    self.bound(maximum);
-                }
+        if let Some(ids) = if known { store.evidence_written_after(self.writes) } else { None } {
+            for id in ids {
+                store.evidence(id)?.map_or(Ok(()), |record| self.add(id, &record.json, maximum))?;
             }
-            None => {
-                self.entries.clear();
-                for record in store.evidence_all() {
-                    let record = record?;
-                    self.add(record.id, &record.json)?;
-                    self.bound(maximum);
-                    if self.too_many {
-                        break;
-                    }
-                }
+        } else {
+            self.entries.clear();
+            let mut all = store.evidence_all();
+            while let Some(record) = all.next().filter(|_| !self.too_many) {
+                let record = record?;
+                self.add(record.id, &record.json, maximum)?;
             }
         }
         self.writes = writes;
         Ok(())
     }
 
-    fn add(&mut self, key: EvidenceKey, json: &[u8]) -> Result<(), ProvenanceError> {
+    fn add(&mut self, key: EvidenceKey, json: &[u8], maximum: usize) -> Result<(), ProvenanceError> {
         if let Some(item) = EvidenceItem::decode(json)?.filter(|_| !self.too_many) {
             let subjects = Subjects::of(&item).into_all();
             self.entries.extend(subjects.map(|subject| (beginning_of(&subject), key)));
         }
-        Ok(())
-    }
-
-    fn bound(&mut self, maximum: usize) {
         if self.entries.len() > maximum {
             self.too_many = true;
             self.entries.clear();
         }
+        Ok(())
     }
 
     fn pieces_about(&self, subject: &str) -> Vec<EvidenceKey> {
