@@ -1,6 +1,6 @@
 //! Merges edits that were made in other stores.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use satchel_merge::evidence::{DerivedMemories, EditStep, UserEdits};
 use satchel_source::CancelToken;
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     each_row,
-    provenance::{self, ActiveEvidence, DerivedChange, EvidenceIndex, PurgedData, derive_both},
+    provenance::{self, ActiveEvidence, EvidenceIndex, PurgedData, derive_both},
 };
 
 /// Memories per page of a list.
@@ -75,31 +75,9 @@ fn derive_change(
     let all = || Ok::<_, EditError>(derive_both(&mut ActiveEvidence::load(store, &undone)?, steps));
     let Some(change) = index.derive_change(store, &undone, steps)? else { return all() };
     if cfg!(debug_assertions) {
-        assert_same(&change, all()?);
+        change.assert_same(all()?);
     }
     Ok((change.before, change.after))
-}
-
-/// Asserts that all evidence says the same as the evidence that the index found.
-fn assert_same(change: &DerivedChange, (mut all_before, mut all_after): (DerivedMemories, DerivedMemories)) {
-    let DerivedChange { before, after, .. } = change;
-    let memories = differences(&all_before.memories, &all_after.memories);
-    assert_eq!(differences(&before.memories, &after.memories), memories);
-    let relations = differences(&all_before.relations, &all_after.relations);
-    assert_eq!(differences(&before.relations, &after.relations), relations);
-    all_before.retain(|memory| change.contains(memory));
-    all_after.retain(|memory| change.contains(memory));
-    assert_eq!((&before.memories, &before.untrusted), (&all_before.memories, &all_before.untrusted));
-    assert_eq!((&after.memories, &after.untrusted), (&all_after.memories, &all_after.untrusted));
-}
-
-fn differences<T: Clone + PartialEq>(
-    before: &BTreeMap<String, T>,
-    after: &BTreeMap<String, T>,
-) -> BTreeMap<String, [Option<T>; 2]> {
-    let ids: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
-    let both = ids.into_iter().map(|id| (id.clone(), [before.get(id).cloned(), after.get(id).cloned()]));
-    both.filter(|(_, [before, after])| before != after).collect()
 }
 
 /// Returns what the store shows, as if it had been derived from evidence. Relations that are withdrawn for another reason than an edit

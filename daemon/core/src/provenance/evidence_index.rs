@@ -9,7 +9,7 @@ mod search;
 mod subjects;
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -43,8 +43,8 @@ type Entry = (u64, EvidenceKey);
 #[derive(Default)]
 struct Entries {
     entries: BTreeSet<Entry>,
-    /// The number of writes of the store that are included.
-    writes: u64,
+    /// The number of writes of the store that are included; `None` if nothing is.
+    writes: Option<u64>,
     /// There was too much evidence. The index stays empty until the next start.
     too_many: bool,
 }
@@ -78,6 +78,28 @@ impl DerivedChange {
     pub fn contains(&self, memory: &str) -> bool {
         self.connected.contains(memory)
     }
+
+    /// Asserts that all evidence says the same. For tests.
+    pub fn assert_same(&self, (mut all_before, mut all_after): (DerivedMemories, DerivedMemories)) {
+        let Self { before, after, .. } = self;
+        let memories = differences(&all_before.memories, &all_after.memories);
+        assert_eq!(differences(&before.memories, &after.memories), memories);
+        let relations = differences(&all_before.relations, &all_after.relations);
+        assert_eq!(differences(&before.relations, &after.relations), relations);
+        all_before.retain(|memory| self.contains(memory));
+        all_after.retain(|memory| self.contains(memory));
+        assert_eq!((&before.memories, &before.untrusted), (&all_before.memories, &all_before.untrusted));
+        assert_eq!((&after.memories, &after.untrusted), (&all_after.memories, &all_after.untrusted));
+    }
+}
+
+fn differences<T: Clone + PartialEq>(
+    before: &BTreeMap<String, T>,
+    after: &BTreeMap<String, T>,
+) -> BTreeMap<String, [Option<T>; 2]> {
+    let ids: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    let both = ids.into_iter().map(|id| (id.clone(), [before.get(id).cloned(), after.get(id).cloned()]));
+    both.filter(|(_, [before, after])| before != after).collect()
 }
 
 /// Derives the state that follows from `evidence` without `steps` and with them, and adds them to it.
@@ -97,8 +119,8 @@ impl Entries {
         }
         // Before anything is read: what is written meanwhile is read again.
         let writes = store.evidence_writes();
-        let known = !self.entries.is_empty();
-        if let Some(ids) = if known { store.evidence_written_after(self.writes) } else { None } {
+        let new = self.writes.and_then(|included| store.evidence_written_after(included));
+        if let Some(ids) = new {
             for id in ids {
                 store.evidence(id)?.map_or(Ok(()), |record| self.add(id, &record.json, maximum))?;
             }
@@ -110,7 +132,7 @@ impl Entries {
                 self.add(record.id, &record.json, maximum)?;
             }
         }
-        self.writes = writes;
+        self.writes = Some(writes);
         Ok(())
     }
 
@@ -140,39 +162,4 @@ fn beginning_of(subject: &str) -> u64 {
 
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
-mod tests {
-    use satchel_merge::evidence::{EditAction, EditStep};
-    use satchel_store::{Batch, Change, EvidenceWrite, OpenOptions};
-
-    use super::*;
-
-    fn write(store: &Store, numbers: std::ops::Range<i64>) {
-        let step = |at| EditStep::new(format!("edit {at}"), at, EditAction::Undo("none".to_owned()));
-        let changes = numbers.map(|number| {
-            let (id, json) = step(number).encode().unwrap();
-            Change::Evidence(EvidenceWrite { id, json })
-        });
-        store.commit(Batch { changes: changes.collect(), ..Batch::default() }).unwrap();
-    }
-
-    #[test]
-    fn an_index_follows_the_store_and_stays_empty_once_there_is_too_much() {
-        let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(dir.path(), OpenOptions::default(), &mut |_| {}).unwrap();
-        let (mut entries, mut maximum) = (Entries::default(), usize::MAX);
-        write(&store, 0..10);
-        entries.update(&store, maximum).unwrap();
-        write(&store, 10..20);
-        entries.update(&store, maximum).unwrap();
-        let mut built = Entries::default();
-        built.update(&store, maximum).unwrap();
-        assert!(entries.entries == built.entries && entries.pieces_about("edit 15").len() == 1);
-        // The bound is exceeded by the first of several new pieces.
-        maximum = entries.entries.len();
-        write(&store, 20..40);
-        entries.update(&store, maximum).unwrap();
-        assert!(entries.too_many && entries.entries.is_empty());
-        entries.update(&store, maximum).unwrap();
-        assert!(entries.too_many && entries.entries.is_empty());
-    }
-}
+mod tests;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use satchel_merge::evidence::{EditAction, EditStep, UserEdits};
+use satchel_merge::evidence::{EditAction, EditStep, StoredEvidence, UserEdits};
 use satchel_store::Store;
 
 use super::{
@@ -17,14 +17,16 @@ use crate::provenance::{
 /// Maximum number of pieces that are read one by one, and of what they are about. With more, it takes less time to read all evidence.
 const MAX_PIECES: usize = 2_000;
 const MAX_SUBJECTS: usize = 20_000;
+/// Maximum number of times that what was found is derived, to find what is connected with the relations that follow.
+const MAX_ROUNDS: usize = 8;
 
 pub(super) struct Search<'a> {
     store: &'a Store,
     entries: &'a Entries,
     dots: AssignedDots,
     excluded: BTreeSet<EvidenceKey>,
-    /// The edits of the new steps: whether one of their steps undoes an edit, and whether one does something else.
-    new_edits: BTreeMap<String, [bool; 2]>,
+    /// The edits of the new steps: how many of these there are, and how many undo an edit.
+    new_edits: BTreeMap<String, [usize; 2]>,
     /// The edits that new steps undo.
     undone_by_steps: BTreeSet<String>,
     pieces: BTreeMap<EvidenceKey, EvidenceItem>,
@@ -35,6 +37,8 @@ pub(super) struct Search<'a> {
     /// Whether these edits count is needed.
     edits: BTreeSet<String>,
     open: Vec<Open>,
+    /// Pieces that were looked up, some of which do not count or are gone, and what those about which everything is needed are about.
+    looked_up: usize,
     subjects: usize,
     /// What is connected cannot be told from what pieces name.
     unusual: bool,
@@ -53,10 +57,11 @@ impl<'a> Search<'a> {
         undone: &UndoneImports,
         steps: &[EditStep],
     ) -> Result<Self, ProvenanceError> {
-        let mut new_edits: BTreeMap<String, [bool; 2]> = BTreeMap::new();
+        let mut new_edits: BTreeMap<String, [usize; 2]> = BTreeMap::new();
         for step in steps {
-            let undoes = undone_by(step).is_some();
-            new_edits.entry(step.edit_id.clone()).or_default()[usize::from(undoes)] = true;
+            let [new, undoing] = new_edits.entry(step.edit_id.clone()).or_default();
+            *new += 1;
+            *undoing += usize::from(undone_by(step).is_some());
         }
         Ok(Self {
             store,
@@ -70,6 +75,7 @@ impl<'a> Search<'a> {
             connected: BTreeSet::new(),
             edits: BTreeSet::new(),
             open: Vec::new(),
+            looked_up: 0,
             subjects: 0,
             unusual: false,
         })
@@ -82,9 +88,9 @@ impl<'a> Search<'a> {
         }
         self.add_undone(steps)?;
         self.run()?;
-        loop {
+        for _ in 0..MAX_ROUNDS {
             if self.gives_up() {
-                return Ok(None);
+                break;
             }
             let read = self.pieces.len();
             let (mut before, mut after) = derive_both(&mut self.evidence()?, steps);
@@ -92,25 +98,27 @@ impl<'a> Search<'a> {
             let relations = before.relations.keys().chain(after.relations.keys());
             relations.for_each(|relation| self.connect(relation.clone()));
             self.run()?;
-            if self.pieces.len() == read {
+            if self.pieces.len() == read && !self.gives_up() {
                 before.retain(|memory| self.connected.contains(memory));
                 after.retain(|memory| self.connected.contains(memory));
                 return Ok(Some(DerivedChange { before, after, connected: self.connected }));
             }
         }
+        Ok(None)
     }
 
     fn gives_up(&self) -> bool {
-        self.unusual || self.pieces.len() > MAX_PIECES || self.subjects > MAX_SUBJECTS
+        self.unusual || self.looked_up > MAX_PIECES || self.subjects > MAX_SUBJECTS
     }
 
     fn run(&mut self) -> Result<(), ProvenanceError> {
         while let Some(open) = self.open.pop().filter(|_| !self.gives_up()) {
             match open {
                 Open::Connected(subject) => {
-                    for key in self.entries.pieces_about(&subject) {
-                        self.expand(key)?;
-                    }
+                    let pieces = self.entries.pieces_about(&subject);
+                    // A long list: nothing of it has to be read to know that it is too much.
+                    self.unusual |= pieces.len() > MAX_PIECES;
+                    pieces.into_iter().try_for_each(|key| self.expand(key))?;
                 }
                 Open::Edit(edit) => self.visit_edit(&edit)?,
             }
@@ -164,11 +172,10 @@ impl<'a> Search<'a> {
 
     /// Adds what is connected with a piece, once.
     fn expand(&mut self, key: EvidenceKey) -> Result<(), ProvenanceError> {
-        if !self.expanded.contains(&key)
+        if self.expanded.insert(key)
             && let Some(item) = self.piece(key)?
         {
             let subjects = Subjects::of(item);
-            self.expanded.insert(key);
             self.add(subjects);
         }
         Ok(())
@@ -197,9 +204,13 @@ impl<'a> Search<'a> {
     /// Adds what decides whether an edit counts.
     fn visit_edit(&mut self, edit: &str) -> Result<(), ProvenanceError> {
         let (steps, undoing) = (self.entries.pieces_about(edit), self.entries.pieces_about(&undo_in(edit)));
-        let [other, undoes] = self.new_edits.get(edit).copied().unwrap_or_default();
-        // Whether such an edit counts depends on edits that are not connected with what it changes.
-        self.unusual |= (undoes || !undoing.is_empty()) && (other || steps.len() > undoing.len());
+        let [new, new_undoing] = self.new_edits.get(edit).copied().unwrap_or_default();
+        // Whether an edit counts that undoes several, or undoes one and changes something, depends on more than is looked up here.
+        self.unusual |= match undoing.len() + new_undoing {
+            0 => false,
+            1 => new > new_undoing || steps.len() > undoing.len(),
+            _ => true,
+        };
         let undos = self.entries.pieces_about(&undo_of(edit));
         // An undo takes back an edit of which it had seen a step.
         let needed = if undos.is_empty() { Vec::new() } else { steps };
@@ -218,6 +229,7 @@ impl<'a> Search<'a> {
             return Ok(None);
         }
         if !self.pieces.contains_key(&key) {
+            self.looked_up += 1;
             let Some(record) = self.store.evidence(key)? else { return Ok(None) };
             let Some(item) = EvidenceItem::decode_stored(&record.json, key, &self.dots)? else {
                 return Ok(None);
@@ -228,9 +240,12 @@ impl<'a> Search<'a> {
     }
 
     /// Returns what was found.
-    fn evidence(&self) -> Result<ActiveEvidence, ProvenanceError> {
+    fn evidence(&mut self) -> Result<ActiveEvidence, ProvenanceError> {
         let mut evidence = ActiveEvidence::default();
         self.pieces.values().for_each(|item| evidence.add(item.clone()));
+        // If a document gives the same memory, its message may be a row that other evidence names.
+        let names_message = |item: &StoredEvidence| item.row.is_none() && item.message.is_some();
+        self.unusual |= !evidence.documents.is_empty() && evidence.evidence.values().any(names_message);
         evidence.user_edits = UserEdits::of(&evidence.edit_steps);
         evidence.row_locations =
             RowLocations::load(self.store, evidence.evidence.values(), &evidence.documents)?;
