@@ -79,7 +79,10 @@ impl DerivedChange {
         self.connected.contains(memory)
     }
 
-    /// Asserts that all evidence says the same. For tests.
+    /// Compares it with what follows from all evidence.
+    ///
+    /// # Panics
+    /// If that says something else, which is a bug.
     pub fn assert_same(&self, (mut all_before, mut all_after): (DerivedMemories, DerivedMemories)) {
         let Self { before, after, .. } = self;
         let memories = differences(&all_before.memories, &all_after.memories);

@@ -50,7 +50,8 @@ fn memory(number: u8) -> Memory {
 
 /// Returns a relation between two memories, sometimes under the id of another one.
 fn relation((from, to, kind, at): (u8, u8, u8, u8)) -> Relation {
-    let relation_type = if kind % 2 == 0 { RelationType::Supersedes } else { RelationType::RelatedTo };
+    let relation_type =
+        if kind.is_multiple_of(2) { RelationType::Supersedes } else { RelationType::RelatedTo };
     let named = if kind % 8 == 7 { (id(to), id(from)) } else { (id(from), id(to)) };
     Relation {
         id: ids::relation_id(&named.0, &named.1, relation_type).to_string(),
@@ -67,10 +68,11 @@ fn evidence((kind, one, other, at, more): Numbers) -> EvidenceItem {
     let claim = match kind % 8 {
         0 => {
             let mut item = item(one);
-            if more % 2 == 0 {
+            if more.is_multiple_of(2) {
                 item.status = Some(Status::Superseded);
                 let successor = id(other);
-                item.superseded_by = Some(if more % 4 == 0 { successor.to_uppercase() } else { successor });
+                item.superseded_by =
+                    Some(if more.is_multiple_of(4) { successor.to_uppercase() } else { successor });
             }
             Claim::Statement(item)
         }
@@ -84,17 +86,17 @@ fn evidence((kind, one, other, at, more): Numbers) -> EvidenceItem {
         }
         6 => {
             let mut memory = memory(one);
-            if more % 3 == 0 {
+            if more.is_multiple_of(3) {
                 memory.status = Status::Superseded;
                 memory.temporal.superseded_by = Some(id(other));
             }
             memory.temporal.updated_at = Some(Timestamp::saturating(i64::from(at)));
-            let untrusted_signer = (more % 2 == 0).then(|| format!("stranger {}", more % 4));
+            let untrusted_signer = (more.is_multiple_of(2)).then(|| format!("stranger {}", more % 4));
             let document = DocumentEvidence { memory, exported: None, untrusted_signer };
             return EvidenceItem::Document(Box::new(document));
         }
         _ => {
-            let untrusted_signer = (more % 5 == 0).then(|| "stranger 0".to_owned());
+            let untrusted_signer = (more.is_multiple_of(5)).then(|| "stranger 0".to_owned());
             let relation = relation((one, other, more, at));
             return EvidenceItem::Edge(Box::new(RelationEvidence { relation, untrusted_signer }));
         }
@@ -127,7 +129,7 @@ fn patch(one: u8, other: u8, more: u8) -> EditAction {
             MemoryField::Status
         }
     };
-    let reverses_retraction = other % 2 == 0;
+    let reverses_retraction = other.is_multiple_of(2);
     EditAction::Patch(Box::new(MemoryPatch { fields: [field].into(), to, reverses_retraction }))
 }
 
@@ -148,7 +150,7 @@ fn step((kind, one, other, at, more): Numbers, edit: u8, seen: [u8; 4]) -> EditS
     }
     let dot = Dot::new(origin(own % 3), u64::from(counter % 16) + 1).unwrap();
     let step = EditStep::new(edit_id(edit), i64::from(at), action);
-    if counter % 4 == 0 {
+    if counter.is_multiple_of(4) {
         step
     } else {
         EditStep { causality: Causality::Recorded { dot, seen: vector }, ..step }
