@@ -36,8 +36,8 @@ pub struct DerivedChange {
     connected: BTreeSet<String>,
 }
 
-/// The beginning of the key of a subject, and the key of a piece about it. Two subjects may have the same beginning; pieces about the
-/// other one are then read for nothing.
+/// The first bytes of the key of a subject, and the key of a piece about it. If two subjects have the same first bytes, a search for
+/// one also reads the pieces about the other, which only costs time.
 type Entry = (u64, EvidenceKey);
 
 #[derive(Default)]
@@ -142,7 +142,7 @@ impl Entries {
     fn add(&mut self, key: EvidenceKey, json: &[u8], maximum: usize) -> Result<(), ProvenanceError> {
         if let Some(item) = EvidenceItem::decode(json)?.filter(|_| !self.too_many) {
             let subjects = Subjects::of(&item).into_all();
-            self.entries.extend(subjects.map(|subject| (beginning_of(&subject), key)));
+            self.entries.extend(subjects.map(|subject| (prefix_of(&subject), key)));
         }
         if self.entries.len() > maximum {
             self.too_many = true;
@@ -152,15 +152,15 @@ impl Entries {
     }
 
     fn pieces_about(&self, subject: &str) -> Vec<EvidenceKey> {
-        let beginning = beginning_of(subject);
-        self.entries.range((beginning, [0; 16])..=(beginning, [0xff; 16])).map(|(_, key)| *key).collect()
+        let prefix = prefix_of(subject);
+        self.entries.range((prefix, [0; 16])..=(prefix, [0xff; 16])).map(|(_, key)| *key).collect()
     }
 }
 
-fn beginning_of(subject: &str) -> u64 {
-    let mut beginning = [0; 8];
-    beginning.copy_from_slice(&record_key(subject)[..8]);
-    u64::from_be_bytes(beginning)
+fn prefix_of(subject: &str) -> u64 {
+    let mut prefix = [0; 8];
+    prefix.copy_from_slice(&record_key(subject)[..8]);
+    u64::from_be_bytes(prefix)
 }
 
 #[cfg(test)]

@@ -14,10 +14,11 @@ use crate::provenance::{
     UndoneImports, excluded_keys,
 };
 
-/// Maximum number of pieces that are read one by one, and of what they are about. With more, it takes less time to read all evidence.
+/// Maximum number of pieces that are read one by one. To read more of them takes longer than to read all evidence.
 const MAX_PIECES: usize = 2_000;
+/// Maximum number of subjects of these pieces.
 const MAX_SUBJECTS: usize = 20_000;
-/// Maximum number of times that what was found is derived, to find what is connected with the relations that follow.
+/// Maximum number of derivations. Each may show relations about which there are more pieces.
 const MAX_ROUNDS: usize = 8;
 
 pub(super) struct Search<'a> {
@@ -30,23 +31,26 @@ pub(super) struct Search<'a> {
     /// The edits that new steps undo.
     undone_by_steps: BTreeSet<String>,
     pieces: BTreeMap<EvidenceKey, EvidenceItem>,
-    /// The pieces whose subjects were added.
+    /// The pieces whose subjects were added to the search.
     expanded: BTreeSet<EvidenceKey>,
-    /// Everything about these is needed.
+    /// The subjects of which all pieces are needed.
     connected: BTreeSet<String>,
-    /// Whether these edits count is needed.
+    /// The edits of which only those pieces are needed that decide whether they count.
     edits: BTreeSet<String>,
     open: Vec<Open>,
-    /// Pieces that were looked up, some of which do not count or are gone, and what those about which everything is needed are about.
+    /// The number of pieces that were looked up, including those that are gone.
     looked_up: usize,
+    /// The number of subjects of the expanded pieces.
     subjects: usize,
-    /// What is connected cannot be told from what pieces name.
+    /// Pieces refer to each other in a way that the index cannot follow.
     unusual: bool,
 }
 
 /// What is left to look up.
 enum Open {
+    /// An entry of `connected`.
     Connected(String),
+    /// An entry of `edits`.
     Edit(String),
 }
 
@@ -223,7 +227,7 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Returns a piece that counts; `None` also if there are too many.
+    /// Returns a piece; `None` if it does not count or is gone, or if the search gives up.
     fn piece(&mut self, key: EvidenceKey) -> Result<Option<&EvidenceItem>, ProvenanceError> {
         if self.excluded.contains(&key) || self.gives_up() {
             return Ok(None);
