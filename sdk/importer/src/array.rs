@@ -10,7 +10,7 @@ mod stream;
 mod walk;
 
 pub use lists::{JsonLists, ListsOutcome};
-use walk::{Found, Walk};
+use walk::{Found, Layout, Walk};
 
 /// The longest element that is parsed, in bytes; a longer one is reported as a skip. It must fit several times into a
 /// guest's 128 MiB.
@@ -30,7 +30,7 @@ pub struct JsonArray<'p> {
     kind: RecordKind,
     limit: usize,
     start: Option<u64>,
-    keyed: bool,
+    layout: Layout,
 }
 
 /// The result of a walk over the elements.
@@ -131,7 +131,7 @@ impl<'p> JsonArray<'p> {
             kind: RecordKind::Conversation,
             limit: ELEMENT_LIMIT,
             start: None,
-            keyed: false,
+            layout: Layout::Any,
         }
     }
 
@@ -151,7 +151,14 @@ impl<'p> JsonArray<'p> {
     /// The elements are the members of an object, such as `{"<id>": {…}, …}`. Any other value has no elements.
     #[must_use]
     pub fn members(self) -> Self {
-        Self { keyed: true, ..self }
+        Self { layout: Layout::Members, ..self }
+    }
+
+    /// The file is JSON Lines, whatever its first lines look like. Without this, a file is JSON Lines if its first line is a whole object
+    /// and another object follows.
+    #[must_use]
+    pub fn lines(self) -> Self {
+        Self { layout: Layout::Lines, ..self }
     }
 
     /// The kind of record that a skipped element counts as; a conversation by default.
@@ -223,8 +230,13 @@ impl<'p> JsonArray<'p> {
         Ok(reader)
     }
 
+    /// The name of an element, if the elements are the members of an object.
+    fn key<'k>(&self, key: &'k str) -> Option<&'k str> {
+        (self.layout == Layout::Members).then_some(key)
+    }
+
     fn walk<R: BufRead>(&self, reader: R) -> Walk<'p, R> {
-        Walk::new(reader, self.pointer, self.limit).embedded(self.start.is_some()).keyed(self.keyed)
+        Walk::new(reader, self.pointer, self.limit).embedded(self.start.is_some()).layout(self.layout)
     }
 
     fn look<R: BufRead>(
@@ -240,7 +252,7 @@ impl<'p> JsonArray<'p> {
                 Found::TooLong { head, offset, key } => (head, offset, key, false),
                 Found::Cut { .. } | Found::End => break,
             };
-            let (text, key) = (utf8(bytes), self.keyed.then_some(key));
+            let (text, key) = (utf8(bytes), self.key(key));
             let (text, repeated) = (&*text, &repeated);
             if !look(Element { text, arena: &arena, repeated, path, key, index, offset, whole })? || !whole {
                 break;
@@ -265,7 +277,7 @@ impl<'p> JsonArray<'p> {
             let (path, index) = (self.path, outcome.elements);
             match walk.next().map_err(|error| error.at(file))? {
                 Found::Element { bytes, offset, key } => {
-                    let (text, key) = (utf8(bytes), self.keyed.then_some(key));
+                    let (text, key) = (utf8(bytes), self.key(key));
                     let (arena, repeated) = (&arena, &repeated);
                     let element =
                         Element { text: &text, arena, repeated, path, key, index, offset, whole: true };
@@ -277,7 +289,7 @@ impl<'p> JsonArray<'p> {
                 }
                 Found::TooLong { key, .. } => {
                     let reason = format!("it is longer than {} bytes", self.limit);
-                    sink.skip(self.kind, &locator(path, self.keyed.then_some(key), index), &reason)?;
+                    sink.skip(self.kind, &locator(path, self.key(key), index), &reason)?;
                     outcome.elements += 1;
                 }
                 Found::Cut { offset, problem } => {

@@ -7,7 +7,11 @@ use proptest::prelude::*;
 use satchel_pam::record::Line;
 use serde_json::{Value, json, value::RawValue};
 
-use super::{JsonArray, scan::Scan, walk::Found, walk::Walk};
+use super::{
+    JsonArray,
+    scan::Scan,
+    walk::{Found, Layout, Walk},
+};
 use crate::{Bundle, ErrorKind, ImportError, Sink};
 
 /// Elements as text with their offsets, and the offset of a cut.
@@ -30,7 +34,8 @@ fn walk(bytes: &[u8], chunk: usize, pointer: &str, limit: usize) -> Result<Walke
 
 /// The members of the object `threads` in the root, and whether the file is truncated.
 fn members(bytes: &[u8], chunk: usize) -> (Vec<(String, Value)>, bool) {
-    let mut walk = Walk::new(BufReader::with_capacity(chunk, bytes), "/threads", usize::MAX).keyed(true);
+    let mut walk =
+        Walk::new(BufReader::with_capacity(chunk, bytes), "/threads", usize::MAX).layout(Layout::Members);
     let mut members = Vec::new();
     loop {
         match walk.next().unwrap() {
@@ -243,6 +248,24 @@ fn texts_of(text: &str) -> Vec<String> {
     }
     let (elements, _) = walk(text.as_bytes(), 7, "", 5000).unwrap();
     elements.into_iter().map(|(text, _)| text).collect()
+}
+
+#[test]
+fn a_file_that_is_known_to_have_lines_is_read_line_by_line() {
+    let text =
+        b"torn {\"a\": \"b\n{\"a\": \"torn, to\n{\"a\": 1}\nnull\n[2]\nnot a value\n{\"a\": 3}\n{\"a\": ";
+    let mut texts = Vec::new();
+    let (outcome, lines) = run(JsonArray::new("f").lines(), &[("f", text)], |element, _| {
+        texts.push(element.text().to_owned());
+        Ok(())
+    });
+    let expected =
+        ["torn {\"a\": \"b", "{\"a\": \"torn, to", "{\"a\": 1}", "null", "[2]", "not a value", "{\"a\": 3}"];
+    assert_eq!(texts, expected);
+    assert_eq!(
+        (outcome.unwrap().elements, skips(&lines)),
+        (7, vec![("f@69", "the file ends inside this record")])
+    );
 }
 
 #[test]

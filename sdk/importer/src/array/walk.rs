@@ -34,10 +34,20 @@ pub(super) struct Walk<'p, R> {
     sampling: bool,
     /// The list is inside a file of another format.
     embedded: bool,
-    /// The elements are the members of an object.
-    keyed: bool,
+    layout: Layout,
     /// The name of the member that was returned last.
     key: String,
+}
+
+/// What a file is known to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Layout {
+    /// Its first bytes tell.
+    Any,
+    /// An object whose members are the elements.
+    Members,
+    /// JSON Lines, whatever its first lines are.
+    Lines,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -91,7 +101,7 @@ impl<'p, R: BufRead> Walk<'p, R> {
             limit,
             sampling: false,
             embedded: false,
-            keyed: false,
+            layout: Layout::Any,
             key: String::new(),
         }
     }
@@ -106,9 +116,9 @@ impl<'p, R: BufRead> Walk<'p, R> {
         Self { embedded, ..self }
     }
 
-    /// Whether the elements are the members of an object.
-    pub(super) fn keyed(self, keyed: bool) -> Self {
-        Self { keyed, ..self }
+    /// What the file is known to be.
+    pub(super) fn layout(self, layout: Layout) -> Self {
+        Self { layout, ..self }
     }
 
     /// Offset in bytes of the end of what was walked.
@@ -371,11 +381,12 @@ impl<'p, R: BufRead> Walk<'p, R> {
             }
         }
         self.state = match self.stream.peek()? {
-            Some(b'{') if self.keyed => {
+            Some(_) if self.layout == Layout::Lines => State::Lines,
+            Some(b'{') if self.layout == Layout::Members => {
                 self.stream.take(1);
                 State::Members
             }
-            Some(_) if self.keyed => State::Done,
+            Some(_) if self.layout == Layout::Members => State::Done,
             Some(b'[') => {
                 self.stream.take(1);
                 State::Array

@@ -1,7 +1,7 @@
 //! Sample exports: real or realistic exports beside the repository.
 //!
-//! Their folders, relative to that of an importer's crate, are `../../../shared/fixtures/<provider>` and
-//! `../../../shared/fixtures/authored/<provider>`. If they are missing, tests that need them print that and do nothing.
+//! Their folders, relative to that of an importer's crate, are `../../../shared/fixtures/<provider>`, and the same below `authored` and
+//! `agents`. If they are missing, tests that need them print that and do nothing.
 
 use std::path::{Path, PathBuf};
 
@@ -12,6 +12,8 @@ use crate::{Bundle, Importer};
 
 /// The folder of the sample exports, relative to that of an importer's crate.
 const SAMPLES: &str = "../../../shared/fixtures";
+/// The folders below it that have a folder for each provider.
+const GROUPS: [&str; 3] = ["", "authored", "agents"];
 
 /// The output of an importer for one folder of sample exports.
 pub struct Sample {
@@ -94,10 +96,12 @@ impl Sample {
 /// Checks that `T` claims no file of the sample exports of other providers than `provider`.
 pub fn check_other_samples<T: Importer>(crate_folder: &str, provider: &str) -> Result<(), FixtureError> {
     let mut faults = Vec::new();
-    for group in ["", "authored"] {
+    for group in GROUPS {
         let Some(group) = folder(crate_folder, group) else { return Ok(()) };
-        let other =
-            |path: &PathBuf| path.is_dir() && !path.ends_with(provider) && !path.ends_with("authored");
+        let groups = || GROUPS.into_iter().filter(|group| !group.is_empty());
+        let other = |path: &PathBuf| {
+            path.is_dir() && !path.ends_with(provider) && !groups().any(|group| path.ends_with(group))
+        };
         for folder in entries_of(&group)?.into_iter().filter(other) {
             let detected = Bundle::from_folder(&folder).and_then(|bundle| T::detect(&bundle));
             let detected = detected.map_err(FixtureError::at(&folder))?;
@@ -110,7 +114,7 @@ pub fn check_other_samples<T: Importer>(crate_folder: &str, provider: &str) -> R
 
 /// The folders of sample exports of `provider` that exist.
 pub(super) fn sample_folders(crate_folder: &Path, provider: &str) -> impl Iterator<Item = PathBuf> {
-    let folders = ["", "authored"].map(|group| crate_folder.join(SAMPLES).join(group).join(provider));
+    let folders = GROUPS.map(|group| crate_folder.join(SAMPLES).join(group).join(provider));
     folders.into_iter().filter(|folder| folder.is_dir())
 }
 
