@@ -11,8 +11,20 @@ use std::{
 use satchel_plugins_build::{Guests, check, componentize, uses_simd};
 
 /// The importers' folders; the packages are `satchel-plugin-<folder>`.
-const IMPORTERS: [&str; 9] =
-    ["chatgpt", "claude", "copilot", "deepseek", "gemini", "grok", "memu", "mistral", "perplexity"];
+const IMPORTERS: [&str; 12] = [
+    "chatgpt",
+    "claude",
+    "claude-code",
+    "codex",
+    "copilot",
+    "deepseek",
+    "gemini",
+    "grok",
+    "memu",
+    "mistral",
+    "open-webui",
+    "perplexity",
+];
 
 fn main() {
     if let Err(error) = build() {

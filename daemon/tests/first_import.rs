@@ -10,15 +10,18 @@ use std::{fs, path::Path};
 use home::{TestHome, code, stderr};
 
 /// A usual export of each provider, among the fixtures of its importer.
-const EXPORTS: [&str; 9] = [
+const EXPORTS: [&str; 12] = [
     "chatgpt/fixtures/text",
     "claude/fixtures/flat-linear",
+    "claude-code/fixtures/tools-and-branches",
+    "codex/fixtures/session-with-tools-and-reasoning",
     "copilot/fixtures/oldest-first",
     "deepseek/fixtures/whole-export",
     "gemini/fixtures/activity-with-conversation-ids",
     "grok/fixtures/single-conversation",
     "memu/fixtures/memory-answer",
     "mistral/fixtures/unordered-messages",
+    "open-webui/fixtures/branches-and-the-current-answer",
     "perplexity/fixtures/turns",
 ];
 

@@ -379,17 +379,17 @@ fn receipts_of_a_folder_name_its_exports_and_unrecognised_files_are_listed() {
             fs::copy(entry.path(), downloads.join(name).join(entry.file_name())).unwrap();
         }
     }
-    home.file("Downloads/session.jsonl", r#"{"type":"user","uuid":"u1","sessionId":"s1","message":{}}"#);
+    home.file("Downloads/bees.json", r#"{"conversationId":"a","endpoint":"openAI","exportAt":"09:00"}"#);
     let receipts = ok(&home.run(&["import", downloads.to_str().unwrap()]));
     for name in ["Downloads/chatgpt-export", "Downloads/claude-export"] {
         assert!(receipts.contains(name), "{receipts}");
         assert!(ok(&home.run(&["imports", "list"])).contains(name));
     }
     let unknown = ok(&home.run(&["imports", "issues", "--last"]));
-    assert!(receipts.contains("session.jsonl") || unknown.contains("session.jsonl"), "{receipts}{unknown}");
+    assert!(receipts.contains("bees.json") || unknown.contains("bees.json"), "{receipts}{unknown}");
     let watched = home.path().join("watched");
     fs::create_dir(&watched).unwrap();
-    fs::copy(downloads.join("session.jsonl"), watched.join("session.jsonl")).unwrap();
+    fs::copy(downloads.join("bees.json"), watched.join("bees.json")).unwrap();
     ok(&home.run(&["sources", "add", watched.to_str().unwrap()]));
     let daemon = home.serve();
     let begun = std::time::Instant::now();
@@ -403,9 +403,9 @@ fn receipts_of_a_folder_name_its_exports_and_unrecognised_files_are_listed() {
     };
     let text = ok(&home.run(&["sources", "list", "--unrecognised"]));
     stop(daemon);
-    assert_eq!(items[0]["name"], "session.jsonl");
-    assert!(items[0]["reason"].as_str().unwrap().contains("a session of Claude Code"), "{items}");
-    assert!(text.contains("not recognised session.jsonl: a session of Claude Code"), "{text}");
+    assert_eq!(items[0]["name"], "bees.json");
+    assert!(items[0]["reason"].as_str().unwrap().contains("a conversation of LibreChat"), "{items}");
+    assert!(text.contains("not recognised bees.json: a conversation of LibreChat"), "{text}");
 }
 
 #[test]

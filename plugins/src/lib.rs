@@ -20,7 +20,20 @@ mod tests {
     fn every_importer_is_a_component() {
         assert_eq!(
             BUILT_IN.iter().map(|importer| importer.name).collect::<Vec<_>>(),
-            ["chatgpt", "claude", "copilot", "deepseek", "gemini", "grok", "memu", "mistral", "perplexity"]
+            [
+                "chatgpt",
+                "claude",
+                "claude-code",
+                "codex",
+                "copilot",
+                "deepseek",
+                "gemini",
+                "grok",
+                "memu",
+                "mistral",
+                "open-webui",
+                "perplexity"
+            ]
         );
         for importer in BUILT_IN {
             // Magic, version 13, layer 1: a component, not a core module.

@@ -5,6 +5,8 @@
 
 mod chatgpt;
 mod claude;
+mod claude_code;
+mod codex;
 mod copilot;
 mod deepseek;
 mod gemini;
@@ -12,11 +14,14 @@ mod grok;
 mod memu;
 mod mistral;
 mod notes;
+mod open_webui;
 mod perplexity;
 mod rng;
 
 pub use chatgpt::{chatgpt, chatgpt_later, chatgpt_short};
 pub use claude::claude;
+pub use claude_code::claude_code;
+pub use codex::codex;
 pub use copilot::copilot;
 pub use deepseek::deepseek;
 pub use gemini::{gemini, gemini_pages};
@@ -24,6 +29,7 @@ pub use grok::grok;
 pub use memu::memu;
 pub use mistral::mistral;
 pub use notes::notes;
+pub use open_webui::open_webui;
 pub use perplexity::perplexity;
 pub use rng::Rng;
 
@@ -48,9 +54,11 @@ pub struct GeneratedCounts {
 pub type Generator = fn(&Path, u64, u64) -> io::Result<GeneratedCounts>;
 
 /// The generators of all providers, by the name of the importer; Gemini has two, for its list and its page.
-pub const GENERATORS: [(&str, Generator); 10] = [
+pub const GENERATORS: [(&str, Generator); 13] = [
     ("chatgpt", chatgpt),
     ("claude", claude),
+    ("claude-code", claude_code),
+    ("codex", codex),
     ("copilot", copilot),
     ("deepseek", deepseek),
     ("gemini", gemini),
@@ -58,6 +66,7 @@ pub const GENERATORS: [(&str, Generator); 10] = [
     ("grok", grok),
     ("memu", memu),
     ("mistral", mistral),
+    ("open-webui", open_webui),
     ("perplexity", perplexity),
 ];
 

@@ -19,10 +19,6 @@ const fn keyed(what: &'static str, keys: &'static [&'static str], text: &'static
 
 /// The first match counts.
 const BY_KEYS: &[KeyedFormat] = &[
-    keyed("a session of Claude Code", &["type", "sessionId"], "\"sessionId\""),
-    keyed("a session of Claude Code", &["type", "summary", "leafUuid"], ""),
-    keyed("a session of Codex", &["timestamp", "type", "payload"], ""),
-    keyed("chats of Open WebUI", &["user_id", "title", "chat"], ""),
     keyed("a conversation of LibreChat", &["conversationId", "endpoint", "exportAt"], ""),
     keyed("a channel of Discord, as DiscordChatExporter writes it", &["guild", "channel", "dateRange"], ""),
     keyed("messages of Slack", &["type", "ts", "client_msg_id"], ""),
@@ -77,10 +73,6 @@ mod tests {
     #[test]
     fn formats_of_known_programs_are_named() {
         for (head, named) in [
-            (r#"{"type":"user","uuid":"u1","sessionId":"s","message":{"role":"user"}}"#, "Claude Code"),
-            (r#"{"type":"summary","summary":"Bees","leafUuid":"u"}"#, "Claude Code"),
-            (r#"{"timestamp":"2026-01-01T09:00:00Z","type":"session_meta","payload":{"id":"x"}}"#, "Codex"),
-            (r#"[{"id":"a","user_id":"b","title":"Bees","chat":{"history":{}}}]"#, "Open WebUI"),
             (r#"{"conversationId":"a","endpoint":"openAI","title":"Bees","exportAt":"09:00"}"#, "LibreChat"),
             (r#"{"guild":{"id":"1"},"channel":{},"dateRange":{},"messages":[]}"#, "Discord"),
             (r#"[{"client_msg_id":"a","type":"message","text":"hi","user":"U1","ts":"1.2"}]"#, "Slack"),

@@ -206,7 +206,7 @@ impl<'p> JsonArray<'p> {
         bytes: usize,
         mut look: impl FnMut(Element<'_>) -> bool,
     ) -> Result<(), ImportError> {
-        let mut reader = self.open(bundle)?;
+        let mut reader = self.open(bundle)?.in_chunks_of(bytes);
         self.look(self.walk(&mut reader).sampling(bytes), |element| Ok(look(element)))
     }
 

@@ -57,7 +57,8 @@ impl Bundle {
     pub fn open(&self, path: &str) -> Result<Reader, ImportError> {
         let file = self.files.open(path)?;
         let size = file.size();
-        Ok(Reader { file, size, chunk: Vec::new(), at: 0, position: 0, read: Rc::clone(&self.read) })
+        let read = Rc::clone(&self.read);
+        Ok(Reader { file, size, chunk: Vec::new(), chunk_size: CHUNK, at: 0, position: 0, read })
     }
 
     /// Reads a small file whole.
@@ -91,6 +92,8 @@ pub struct Reader {
     file: backend::OpenFile,
     size: u64,
     chunk: Vec<u8>,
+    /// Bytes to request at once.
+    chunk_size: u32,
     at: usize,
     position: u64,
     read: Rc<Cell<u64>>,
@@ -107,6 +110,11 @@ impl Reader {
         self.position - (self.chunk.len() - self.at) as u64
     }
 
+    /// Requests at most `bytes` from the host at once, because no more are needed.
+    pub(crate) fn in_chunks_of(self, bytes: usize) -> Self {
+        Self { chunk_size: u32::try_from(bytes).unwrap_or(CHUNK).clamp(1, CHUNK), ..self }
+    }
+
     /// Moves to `offset`, in bytes from the start of the file.
     pub fn seek(&mut self, offset: u64) -> Result<(), ImportError> {
         self.file.seek(offset)?;
@@ -120,7 +128,7 @@ impl Reader {
 impl BufRead for Reader {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         if self.at == self.chunk.len() {
-            self.chunk = self.file.read(CHUNK)?;
+            self.chunk = self.file.read(self.chunk_size)?;
             self.at = 0;
             self.position += self.chunk.len() as u64;
             self.read.set(self.read.get() + self.chunk.len() as u64);

@@ -35,11 +35,14 @@ enum Packing {
 use Packing::{Loose, Packed, Unpacked};
 
 /// Exports of all providers. Other files inside a sample count as other files here too.
-const EXPORTS: [(&str, &str, Packing); 14] = [
+const EXPORTS: [(&str, &str, Packing); 18] = [
     ("chatgpt", "shards-with-manifest", Packed("chatgpt-2026-05-01.zip")),
     ("chatgpt", "slim-nodes", Unpacked("new chatgpt export")),
     ("claude", "batched-archives", Packed("data-2026-08-01-batch-0000.zip")),
     ("claude", "branching", Unpacked("claude/last year")),
+    ("claude-code", "subagents-and-full-outputs", Unpacked("agents")),
+    ("claude-code", "tools-and-branches", Packed("claude-code.zip")),
+    ("codex", "session-with-tools-and-reasoning", Unpacked("sessions")),
     ("copilot", "oldest-first", Loose),
     ("deepseek", "whole-export", Loose),
     ("deepseek", "single-conversation", Unpacked("saved chats")),
@@ -49,6 +52,7 @@ const EXPORTS: [(&str, &str, Packing); 14] = [
     ("memu", "rows-in-one-dump", Unpacked("memu")),
     ("mistral", "tools-and-references", Packed("chat-export-1772530000.zip")),
     ("mistral", "files-and-canvases", Unpacked("le chat")),
+    ("open-webui", "branches-and-the-current-answer", Loose),
     ("perplexity", "turns", Unpacked("perplexity")),
 ];
 

@@ -22,7 +22,7 @@ const SHUFFLES: u64 = 1;
 /// Files that have no meaning alone, by importer, with parts of their path, parts that their path must not contain, and
 /// the reason. Without such a file, the others lose what it says about them. Each is imported alone too, and beside
 /// each of the others. The importers' READMEs list the same files.
-const COMPANIONS: [(&str, &[&str], &[&str], &str); 9] = [
+const COMPANIONS: [(&str, &[&str], &[&str], &str); 10] = [
     (
         "chatgpt",
         &[".dat", ".webp", ".png", ".jpg", ".pdf", ".txt", "asset_file_names.json", "library_files.json"],
@@ -49,6 +49,12 @@ const COMPANIONS: [(&str, &[&str], &[&str], &str); 9] = [
     ),
     ("claude", &["user.json"], &[], "ChatGPT's account, beside conversations that do not name it"),
     ("claude", &["artifacts/"], &["artifact.json"], "pages and comments, which do not say of what"),
+    (
+        "claude-code",
+        &[".meta.json", "/tool-results/", "CLAUDE.md", "/memory/"],
+        &[],
+        "what belongs to a session: titles of subagents, full outputs, and notes about its folder",
+    ),
     ("deepseek", &["user.json"], &[], "the account, which conversations do not name"),
     ("gemini", &[".png", ".jpg", ".wav", "tea list-77.txt"], &[], "bytes of attachments"),
     ("grok", &["prod-mc-asset-server/"], &[], "bytes of attachments, without name or type"),
@@ -68,7 +74,8 @@ const TIME_DEPENDENT_FIELDS: [&str; 6] =
     ["evidence", "temporal", "confidence", "last_seen", "provenance", "created_at_source"];
 
 /// Exports that are compared only when packed as a whole, and why.
-const ONLY_AS_A_WHOLE: [(&str, &str, &str); 6] = [
+const ONLY_AS_A_WHOLE: [(&str, &str, &str); 7] = [
+    ("claude-code", "memory-files", "memory files have no time: it is that of the sessions beside them"),
     ("gemini", "activity-in-both-forms", "page and list of the same rows name their attachments differently"),
     ("gemini", "takeout-in-parts", "the bytes of an attachment lie in the other archive"),
     ("memu", "rows-as-lines", DEPENDENT_ROWS),
@@ -224,6 +231,16 @@ fn chatgpt_is_the_same_in_every_package() -> Result<()> {
 #[test]
 fn claude_is_the_same_in_every_package() -> Result<()> {
     assert_same_in_every_packaging("claude", 12)
+}
+
+#[test]
+fn claude_code_is_the_same_in_every_package() -> Result<()> {
+    assert_same_in_every_packaging("claude-code", 4)
+}
+
+#[test]
+fn codex_is_the_same_in_every_package() -> Result<()> {
+    assert_same_in_every_packaging("codex", 1)
 }
 
 #[test]

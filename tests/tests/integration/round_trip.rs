@@ -22,6 +22,10 @@ use serde_json::{Value, json};
 mod chatgpt;
 #[path = "../../../plugins/claude/tests/importer/round_trip/reader.rs"]
 mod claude;
+#[path = "../../../plugins/claude-code/tests/importer/round_trip/reader.rs"]
+mod claude_code;
+#[path = "../../../plugins/codex/tests/importer/round_trip/reader.rs"]
+mod codex;
 #[path = "../../../plugins/copilot/tests/importer/round_trip/reader.rs"]
 mod copilot;
 #[path = "../../../plugins/deepseek/tests/importer/round_trip/reader.rs"]
@@ -34,18 +38,23 @@ mod grok;
 mod memu;
 #[path = "../../../plugins/mistral/tests/importer/round_trip/reader.rs"]
 mod mistral;
+#[path = "../../../plugins/open-webui/tests/importer/round_trip/reader.rs"]
+mod open_webui;
 #[path = "../../../plugins/perplexity/tests/importer/round_trip/reader.rs"]
 mod perplexity;
 
-const READERS: [RoundTrip; 9] = [
+const READERS: [RoundTrip; 12] = [
     chatgpt::ROUND,
     claude::ROUND,
+    claude_code::ROUND,
+    codex::ROUND,
     copilot::ROUND,
     deepseek::ROUND,
     gemini::ROUND,
     grok::ROUND,
     memu::ROUND,
     mistral::ROUND,
+    open_webui::ROUND,
     perplexity::ROUND,
 ];
 
@@ -215,12 +224,15 @@ fn a_store_contains_what_its_pam_documents_contained() -> Result<()> {
         ("chatgpt", "times-of-every-kind"),
         ("claude", "thoughts"),
         ("claude", "cycles"),
+        ("claude-code", "tools-and-branches"),
+        ("codex", "session-with-tools-and-reasoning"),
         ("copilot", "odd-rows"),
         ("deepseek", "busy-siblings-and-the-active-path"),
         ("gemini", "activity-with-conversation-ids"),
         ("grok", "tools-and-thinking"),
         ("memu", "messages-of-every-kind"),
         ("mistral", "tools-and-references"),
+        ("open-webui", "reasoning-in-the-text"),
         ("perplexity", "turns"),
     ];
     for (at, (provider, behaviour)) in chosen.into_iter().enumerate() {

@@ -53,6 +53,13 @@ fn claude_passes() {
 }
 
 #[test]
+fn claude_code_passes() {
+    let files = "`line` is `*.jsonl`. `subagent` is `*.meta.json`.";
+    let checked = assert_passes("claude-code", files, &[]);
+    assert!(checked > 10, "the table is checked on {checked} fixtures");
+}
+
+#[test]
 fn copilot_passes() {
     assert_eq!(assert_passes("copilot", "", &[]), 0, "its files are no JSON");
 }
@@ -88,6 +95,12 @@ fn memu_passes() {
 fn mistral_passes() {
     let checked = assert_passes("mistral", "", &[]);
     assert!(checked > 3, "the table is checked on {checked} fixtures");
+}
+
+#[test]
+fn open_webui_passes() {
+    let checked = assert_passes("open-webui", "", &[]);
+    assert!(checked > 10, "the table is checked on {checked} fixtures");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use satchel_plugin_claude_code::ClaudeCode;
 
 importer_tests! {
     importer: ClaudeCode,
+    fuzz_corpus: "/../../tests/fuzz/corpus/claude-code",
     samples: "claude-code",
     // Signatures of thoughts, encrypted thoughts, and the signature of an address.
     secrets: (

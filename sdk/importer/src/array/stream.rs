@@ -46,6 +46,7 @@ impl<R: BufRead> Stream<R> {
 
     /// Reads more; false at the end of the file or if the budget is used up.
     pub(super) fn more(&mut self) -> io::Result<bool> {
+        self.ended |= self.budget == 0;
         if self.ended {
             return Ok(false);
         }

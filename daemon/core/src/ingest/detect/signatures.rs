@@ -25,16 +25,19 @@ const MEDIA: [&str; 15] = [
 ];
 /// For each importer, sets of strings; most of its exports have all strings of one set near their start. A missing
 /// signature costs time, nothing else.
-const SIGNATURES: [(&str, &[&[&str]]); 9] = [
+const SIGNATURES: [(&str, &[&[&str]]); 12] = [
     // DeepSeek has "mapping" too.
     ("chatgpt", &[&["\"mapping\"", "\"create_time\""]]),
     ("claude", &[&["\"chat_messages\""]]),
+    ("claude-code", &[&["\"parentUuid\""], &["\"sessionId\"", "\"message\""], &["\"leafUuid\""]]),
+    ("codex", &[&["\"session_meta\""], &["\"response_item\""], &["\"record_type\""], &["\"input_text\""]]),
     ("copilot", &[&["Conversation,Time,Author,Message"], &["ChatName"], &["ClientApp"]]),
     ("deepseek", &[&["\"inserted_at\""]]),
     ("gemini", &[&["\"titleUrl\""], &["\"safeHtmlItem\""], &["\"userInteractions\""], &["outer-cell"]]),
     ("grok", &[&["\"responses\""]]),
     ("memu", &[&["\"agent_id\"", "\"user_id\""], &["\"recall_files\""], &["\"memory_categories\""]]),
     ("mistral", &[&["\"chatId\""]]),
+    ("open-webui", &[&["\"childrenIds\""], &["\"currentId\""], &["\"chat\"", "\"history\""]]),
     ("perplexity", &[&["\"query\""], &["\"query_str\""]]),
 ];
 

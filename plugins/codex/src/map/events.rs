@@ -1,0 +1,201 @@
+//! Events that were shown to the user. Most repeat items of the conversation with the model.
+
+use std::borrow::Cow;
+
+use satchel_importer::{AttachmentKind, ImportError, Role, json::Value};
+
+use super::{Draft, Mapped, Origin, Usage, items, parts::Parts, unknown};
+use crate::{
+    fields::{self, Fields},
+    injected,
+};
+
+/// Events that hold no message: the progress of turns and tools, requests for permission, settings. Their results are items too.
+const BOOKKEEPING: [&str; 33] = [
+    "apply_patch_approval_request",
+    "background_event",
+    "context_compacted",
+    "deprecation_notice",
+    "elicitation_request",
+    "entered_review_mode",
+    "exec_approval_request",
+    "exited_review_mode",
+    "guardian_assessment",
+    "image_generation_begin",
+    "image_generation_end",
+    "item_started",
+    "mcp_tool_call_begin",
+    "mcp_tool_call_end",
+    "patch_apply_begin",
+    "patch_apply_end",
+    "plan_update",
+    "session_configured",
+    "shutdown_complete",
+    "sub_agent_activity",
+    "task_complete",
+    "task_started",
+    "terminal_interaction",
+    "thread_goal_updated",
+    "thread_settings_applied",
+    "turn_complete",
+    "turn_diff",
+    "turn_started",
+    "undo_completed",
+    "undo_started",
+    "view_image_tool_call",
+    "web_search_begin",
+    "web_search_end",
+];
+/// The kind of a text by the person.
+const PLAIN: &str = "plain";
+/// What the names of further such events begin with.
+const BOOKKEEPING_GROUPS: [&str; 4] = ["collab_", "dynamic_tool_call_", "exec_command_", "hook_"];
+/// Completed items that repeat items of the conversation with the model, or their results.
+const REPEATED_ITEMS: [&str; 15] = [
+    "CollabAgentToolCall",
+    "CommandExecution",
+    "ContextCompaction",
+    "EnteredReviewMode",
+    "ExitedReviewMode",
+    "Extension",
+    "FileChange",
+    "HookPrompt",
+    "ImageGeneration",
+    "ImageView",
+    "McpToolCall",
+    "SubAgentActivity",
+    "Todo",
+    "TodoList",
+    "WebSearch",
+];
+
+/// Maps an event.
+pub(super) fn event(mut payload: Fields<'_>, decode: bool) -> Result<Mapped<'_>, ImportError> {
+    let kind = payload.get("type").text().unwrap_or_default();
+    let in_group = || BOOKKEEPING_GROUPS.iter().any(|group| kind.starts_with(group));
+    Ok(match kind {
+        "user_message" => user_message(payload, decode)?,
+        "agent_message" => text(kind, payload, "message", false),
+        "agent_reasoning" | "agent_reasoning_raw_content" => text(kind, payload, "text", true),
+        "error" | "warning" | "stream_error" => report(kind, payload, "message"),
+        "turn_aborted" => report(kind, payload, "reason"),
+        "item_completed" => completed(payload, decode)?,
+        "token_count" => usage(&payload)?,
+        "thread_rolled_back" => Mapped::RollBack(payload.get("num_turns").as_u64()),
+        "thread_name_updated" => Mapped::Name {
+            session: payload.text("thread_id"),
+            name: payload.text("thread_name").filter(|name| !name.trim().is_empty()),
+        },
+        _ if BOOKKEEPING.contains(&kind) || in_group() => Mapped::LeftOut(kind),
+        _ => unknown::unknown(kind, payload, decode)?,
+    })
+}
+
+/// A text of the person.
+fn user_message(mut payload: Fields<'_>, decode: bool) -> Result<Mapped<'_>, ImportError> {
+    let arena = payload.arena();
+    let text = payload.text("message");
+    let mut images = Parts::read(Value::Null, arena, decode)?;
+    if let Some(raw) = payload.get("images").raw().filter(|raw| raw.starts_with('[')) {
+        payload.take("images");
+        for item in fields::items(raw, arena)? {
+            match item.text().and_then(|url| images.file(url, AttachmentKind::Image)) {
+                Some(image) => images.attachments.push(image),
+                None => payload.push("images", item),
+            }
+        }
+    }
+    // Until October 2025 the event said what the text is.
+    let kind = payload.get("kind").text().unwrap_or(PLAIN);
+    let injected = kind != PLAIN || text.is_some_and(injected::is_injected);
+    let mut draft = Draft {
+        kind: "user_message",
+        role: if injected { Role::System } else { Role::User },
+        texts: text.map(Cow::Borrowed).into_iter().collect(),
+        origin: Origin::Event,
+        hidden: injected,
+        ..Draft::default()
+    };
+    payload.take("type");
+    draft.rest = payload.into_rest();
+    images.move_to(&mut draft, "images");
+    Ok(draft.unless_empty())
+}
+
+/// A text of the model.
+fn text<'a>(kind: &'a str, mut payload: Fields<'a>, key: &str, thought: bool) -> Mapped<'a> {
+    let texts = payload.text(key).map(Cow::Borrowed).into_iter().collect();
+    payload.take("type");
+    let rest = payload.into_rest();
+    let mut draft =
+        Draft { kind, role: Role::Assistant, texts, rest, origin: Origin::Event, ..Draft::default() };
+    draft.message.is_thought = thought;
+    draft.unless_empty()
+}
+
+/// A message of the program itself.
+fn report<'a>(kind: &'a str, mut payload: Fields<'a>, key: &str) -> Mapped<'a> {
+    let texts = payload.text(key).map(Cow::Borrowed).into_iter().collect();
+    let rest = payload.into_rest();
+    Draft { kind, role: Role::System, texts, rest, ..Draft::default() }.unless_empty()
+}
+
+/// A completed item of a turn.
+fn completed(mut payload: Fields<'_>, decode: bool) -> Result<Mapped<'_>, ImportError> {
+    let Some(mut item) = payload.object("item")? else {
+        return unknown::unknown("item_completed", payload, decode);
+    };
+    let kind = item.get("type").text().unwrap_or_default();
+    payload.leave_out(&["type", "thread_id", "turn_id", "started_at_ms", "completed_at_ms"]);
+    for (key, value) in payload.iter() {
+        item.push(key, value);
+    }
+    let (role, content) = match kind {
+        _ if REPEATED_ITEMS.contains(&kind) => return Ok(Mapped::LeftOut("item_completed")),
+        "UserMessage" => (Role::User, "content"),
+        "AgentMessage" => (Role::Assistant, "content"),
+        "Plan" => (Role::Assistant, "text"),
+        "Reasoning" => {
+            let reasoning = items::reasoning("item_completed", item, "summary_text", "raw_content", decode)?;
+            return Ok(as_event(reasoning));
+        }
+        _ => return unknown::unknown(kind, item, decode),
+    };
+    let parts = Parts::read(item.take(content), item.arena(), decode)?;
+    let injected = role == Role::User && parts.texts.iter().all(|text| injected::is_injected(text));
+    let injected = injected && !parts.texts.is_empty();
+    let mut draft = Draft { kind: "item_completed", origin: Origin::Event, ..Draft::default() };
+    (draft.role, draft.hidden) = if injected { (Role::System, true) } else { (role, false) };
+    draft.rest = item.into_rest();
+    parts.move_to(&mut draft, content);
+    Ok(draft.unless_empty())
+}
+
+/// Marks a message as one that may repeat an item.
+fn as_event(mapped: Mapped<'_>) -> Mapped<'_> {
+    match mapped {
+        Mapped::Message(mut draft) => {
+            draft.origin = Origin::Event;
+            if let Some(id) = draft.id.take() {
+                draft.rest.add_text("id", id);
+            }
+            Mapped::Message(draft)
+        }
+        other => other,
+    }
+}
+
+/// The tokens of the last answer.
+fn usage<'a>(payload: &Fields<'a>) -> Result<Mapped<'a>, ImportError> {
+    let object = |raw: &&str| raw.starts_with('{');
+    let info = payload.get("info").raw().filter(object);
+    let info = info.map(|raw| Fields::parse(raw, payload.arena())).transpose()?;
+    let Some(info) = info else { return Ok(Mapped::LeftOut("token_count")) };
+    let last = info.get("last_token_usage").raw().filter(object);
+    let fields = last.map(|raw| Fields::parse(raw, payload.arena())).transpose()?;
+    Ok(Mapped::Usage(Usage {
+        total: info.get("total_token_usage").raw().unwrap_or_default(),
+        last,
+        output: fields.and_then(|fields| fields.get("output_tokens").as_u64()),
+    }))
+}
