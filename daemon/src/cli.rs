@@ -26,6 +26,7 @@ mod json;
 mod keys;
 mod labels;
 mod location;
+mod mcp;
 mod memories;
 mod operation;
 mod output;
@@ -374,6 +375,7 @@ async fn run_until_interrupted(
         Command::Import(args) => return import::run(context, client, args, prompted.unlock.clone()).await,
         Command::Apply(args) => return import::run(context, client, args, prompted.unlock.clone()).await,
         Command::Imports(Imports::Again(args)) => return imports::again::run(context, client, args).await,
+        Command::Mcp(args) => return mcp::run(context, client, args).await,
         // This one cancels the pairing itself.
         Command::Devices(Devices::Pair(args)) => return devices::pair::run(context, client, args).await,
         _ => {}
@@ -433,6 +435,7 @@ async fn dispatch(
         | Command::Service(_)
         | Command::Import(_)
         | Command::Apply(_)
+        | Command::Mcp(_)
         | Command::Verify(_)
         | Command::Doctor(_)
         | Command::Restore(_)

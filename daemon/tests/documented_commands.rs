@@ -57,6 +57,26 @@ fn archive(export: &str, path: &Path) {
     archive.finish().unwrap();
 }
 
+/// Fixtures of importers, and the folders in which agents keep such sessions.
+const AGENTS: [(&str, &str); 2] = [
+    ("claude-code/fixtures/tools-and-branches", ".claude/projects"),
+    ("codex/fixtures/session-with-tools-and-reasoning", ".codex/sessions"),
+];
+
+/// Copies everything below a folder.
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let target = to.join(path.file_name().unwrap());
+        if path.is_dir() {
+            copy(&path, &target);
+        } else {
+            fs::copy(&path, &target).unwrap();
+        }
+    }
+}
+
 /// Returns the command lines of a page, without comments.
 fn command_lines(page: &str) -> Vec<String> {
     let text = fs::read_to_string(root().join(page)).unwrap();
@@ -92,6 +112,9 @@ impl Reader {
         }
         home.file(".ssh/id_ed25519.pub", SSH_KEY);
         home.file("Downloads/a.json", "[1]");
+        for (fixture, folder) in AGENTS {
+            copy(&root().join("plugins").join(fixture).join("input"), &home.path().join(folder));
+        }
         // No service manager runs here; the tests of `service` check which commands it is given.
         let systemctl = home.file("bin/systemctl", "#!/bin/sh\nexit 0\n");
         fs::set_permissions(systemctl, fs::Permissions::from_mode(0o755)).unwrap();
@@ -268,8 +291,9 @@ fn follow(page: &str, imported: bool) {
 }
 
 /// The pages with command lines, and whether their reader has imported something already.
-const PAGES: [(&str, bool); 13] = [
+const PAGES: [(&str, bool); 14] = [
     ("README.md", false),
+    ("daemon/docs/agents.md", true),
     ("daemon/docs/devices.md", true),
     ("daemon/docs/encryption.md", true),
     ("daemon/docs/erase.md", true),

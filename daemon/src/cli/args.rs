@@ -71,7 +71,7 @@ pub use self::{
     purge::PurgeArgs,
     records::{Conversations, Id, IdOrLast, Memories, ShowConversation},
     search::{BrowseArgs, ContextArgs, SearchArgs, SearchKindArg},
-    system::{ConfigCommand, InstallArgs, ServeArgs, Service},
+    system::{ConfigCommand, InstallArgs, McpArgs, ServeArgs, Service},
 };
 
 /// Archive your conversations with AI assistants, and what they remember about you, on your own machine.
@@ -207,6 +207,12 @@ pub enum Command {
     /// where it was found, Tab marks hits, and Ctrl-E writes the marked ones to a new Markdown file. F1 shows all keys.
     #[command(after_help = examples::BROWSE)]
     Browse(BrowseArgs),
+    /// Serve the archive to an agent over the Model Context Protocol, on standard input and output
+    ///
+    /// Programs such as coding agents start this command themselves. It answers as the device that --as names: what that device may see
+    /// and change, and whether what it writes waits for review, are its permissions; `satchel devices log` lists its calls.
+    #[command(after_help = examples::MCP)]
+    Mcp(McpArgs),
     /// List and save the files that came with conversations
     #[command(subcommand, after_help = examples::ATTACHMENTS)]
     Attachments(Attachments),

@@ -3,19 +3,22 @@
 use std::{
     path::Path,
     thread,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use anyhow::{Context as _, Result, ensure};
 use satchel_proto::{
+    DEVICE_HEADER,
     integers::unsigned,
     v1::{
-        self, Operation, OperationPhase, Source, admin_service_client::AdminServiceClient,
-        import_service_client::ImportServiceClient, operation_service_client::OperationServiceClient,
+        self, DeviceRole, Operation, OperationPhase, Source, admin_service_client::AdminServiceClient,
+        device_service_client::DeviceServiceClient, import_service_client::ImportServiceClient,
+        operation_service_client::OperationServiceClient, search_service_client::SearchServiceClient,
     },
 };
+use satchel_tests::test_device::policy;
 use tokio::runtime::Runtime;
-use tonic::transport::Channel;
+use tonic::{Request, transport::Channel};
 
 /// Pause between two polls.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
@@ -81,6 +84,33 @@ impl Client {
         Ok(unsigned(
             self.runtime.block_on(admin.get_stats(v1::GetStatsRequest {}))?.into_inner().conversations,
         ))
+    }
+
+    /// Registers a device that may read everything.
+    pub(crate) fn create_token(&self, name: &str) -> Result<()> {
+        let tomorrow = SystemTime::now() + Duration::from_hours(24);
+        let request = v1::CreateTokenRequest {
+            name: name.to_owned(),
+            policy: Some(policy(DeviceRole::Reader)),
+            expire_time: Some(tomorrow.into()),
+        };
+        let mut devices = DeviceServiceClient::new(self.channel.clone());
+        self.runtime.block_on(devices.create_token(request))?;
+        Ok(())
+    }
+
+    /// Searches as a device, like the tool of the Model Context Protocol does.
+    pub(crate) fn search_as(&self, device: &str, query: &str) -> Result<v1::SearchResponse> {
+        let mut request = Request::new(v1::SearchRequest {
+            query: query.to_owned(),
+            page_size: 10,
+            snippet_bytes: 400,
+            wait_until_current: true,
+            ..v1::SearchRequest::default()
+        });
+        request.metadata_mut().insert(DEVICE_HEADER, device.parse()?);
+        let mut search = SearchServiceClient::new(self.channel.clone());
+        Ok(self.runtime.block_on(search.search(request))?.into_inner())
     }
 
     /// Starts an import and returns the id of its job.

@@ -4,7 +4,7 @@
 //! Sizes can be lowered for a quick run: `SATCHEL_BENCH_MB=20 make bench`. The `pam` program of the official SDK is the
 //! peer if it is installed (`pip install 'portable-ai-memory[cli]'`, or `PAM=/path/to/pam`).
 //! `SATCHEL_BENCH_ONLY=always,load` measures only these groups; the groups are `importers`, `program`, `daily`,
-//! `reads`, `always`, `load`, `sealed`, `delta`, `installed`, `api` and `sync`, and `search` and `vectors` in `daemon/search/benches`. `SATCHEL=/path/to/satchel` measures another build.
+//! `reads`, `always`, `load`, `sealed`, `delta`, `installed`, `api`, `sync` and `mcp`, and `search` and `vectors` in `daemon/search/benches`. `SATCHEL=/path/to/satchel` measures another build.
 
 mod always_on;
 mod api;
@@ -15,6 +15,7 @@ mod encryption;
 mod importer;
 mod installed;
 mod large_exports;
+mod mcp;
 mod native_readers;
 mod process;
 mod program;
@@ -48,7 +49,7 @@ fn main() -> Result<()> {
     print_line(&processor_line());
     let folder = tempfile::tempdir()?;
     let (scratch, megabytes) = (folder.path(), setting("SATCHEL_BENCH_MB", 100));
-    let groups: [(&str, BenchGroup); 11] = [
+    let groups: [(&str, BenchGroup); 12] = [
         ("importers", importers),
         ("program", program_group),
         ("daily", daily_group),
@@ -60,6 +61,7 @@ fn main() -> Result<()> {
         ("installed", installed::all),
         ("api", api::all),
         ("sync", sync::all),
+        ("mcp", mcp::all),
     ];
     let only = std::env::var("SATCHEL_BENCH_ONLY").ok();
     for (name, group) in groups {

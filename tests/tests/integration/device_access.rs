@@ -3,6 +3,7 @@
 
 mod callers;
 mod fuzz;
+mod named_device;
 mod probes;
 mod raw;
 mod records;

@@ -196,6 +196,13 @@ Examples:
   satchel context baking bread | llm 'Plan my week'
   satchel context baking bread --json | jq '.items[].id'";
 
+pub(super) const MCP: &str = "\
+Examples:
+  satchel devices token --as claude-code --role reader --for 365d
+  satchel mcp --as claude-code
+  claude mcp add satchel -- satchel mcp --as claude-code
+  satchel --server desk mcp";
+
 pub(super) const BROWSE: &str = "\
 Examples:
   satchel browse

@@ -6,6 +6,14 @@ use clap::{Args, Subcommand, ValueHint};
 
 use super::examples;
 
+/// `mcp`.
+#[derive(Clone, Debug, Default, Args)]
+pub struct McpArgs {
+    /// Device as which the agent acts: its name or id. Not with --server NAME, where this machine is the device
+    #[arg(long = "as", value_name = "NAME")]
+    pub device: Option<String>,
+}
+
 /// `serve`.
 #[derive(Clone, Debug, Default, Args)]
 pub struct ServeArgs {

@@ -2,10 +2,10 @@
 
 use std::sync::atomic::Ordering;
 
-use http::{HeaderMap, header::AUTHORIZATION};
+use http::{HeaderMap, HeaderValue, header::AUTHORIZATION};
 use satchel_devices::{Device, DeviceId, DeviceKind, Role, Scope};
 use satchel_pam::time::Timestamp;
-use satchel_proto::{Method, v1};
+use satchel_proto::{DEVICE_HEADER, Method, v1};
 
 use crate::{
     devices::Devices,
@@ -34,7 +34,10 @@ pub(super) fn authenticate(
     (devices, now): (&Devices, i64),
 ) -> Result<Caller, CallError> {
     match peer {
-        Some(Peer::Local { uid }) if *uid == Some(owner) => Ok(Caller::Owner),
+        Some(Peer::Local { uid }) if *uid == Some(owner) => match headers.get(DEVICE_HEADER) {
+            Some(device) => named_device(device, devices, now).map(Caller::Device),
+            None => Ok(Caller::Owner),
+        },
         Some(Peer::Local { .. }) | None => Err(CallError::NotOwner),
         // Every process and every web page on this machine can connect there, so nothing is open to all.
         Some(Peer::Web { .. }) => {
@@ -47,6 +50,19 @@ pub(super) fn authenticate(
             None => Err(CallError::NoCredentials),
         },
     }
+}
+
+/// Returns the device as which the owner makes a call.
+fn named_device(
+    name: &HeaderValue,
+    devices: &Devices,
+    now: i64,
+) -> Result<std::sync::Arc<Device>, CallError> {
+    // A name may have any characters, and a header has bytes.
+    let name = std::str::from_utf8(name.as_bytes()).ok();
+    let device = name.and_then(|name| devices.registry().find(name).ok());
+    let device = device.ok_or(CallError::UnknownCredentials { what: "device" })?;
+    check_current(&device, now).map(|()| device)
 }
 
 /// Returns the device of a client over TLS; `None` if it has no credentials.

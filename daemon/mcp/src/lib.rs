@@ -1,0 +1,70 @@
+//! The Model Context Protocol: a server for agents that is itself a client of the gRPC API.
+//!
+//! Every request of an agent becomes a call as one registered device. So what the agent sees, what it may change, what is
+//! recorded of it, and that its writing waits for review are the daemon's decisions, and this crate makes none of them.
+//!
+//! What is stored reaches the agent as values of JSON or between quotation marks, with its id, date and source. It is data
+//! that others wrote, and the instructions of the server say so.
+
+mod clients;
+mod prompts;
+mod records;
+mod resources;
+mod server;
+mod tools;
+
+use rmcp::{
+    RoleServer, ServiceExt as _,
+    service::ServerInitializeError,
+    transport::{async_rw::AsyncRwTransport, stdio_pipes},
+};
+use tonic::transport::Channel;
+
+use self::{clients::Clients, server::Server};
+
+/// The longest message of a client, in bytes. A longer one would get no answer, so it is far above [`tools::MAX_ARGUMENTS`],
+/// which does.
+const MAX_LINE: usize = 64 << 20;
+
+/// Why a client could not be served.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The name of the device has characters that a header cannot have.
+    #[error("the name {0:?} cannot be sent; use the id of the device")]
+    DeviceName(String),
+    /// The client did not begin as the protocol asks.
+    #[error("the client on standard input does not speak the Model Context Protocol: {0}")]
+    Handshake(Box<ServerInitializeError>),
+    /// The connection ended with an error of its own.
+    #[error("the connection to the client failed: {0}")]
+    Connection(#[from] tokio::task::JoinError),
+}
+
+/// Serves one client on standard input and output, until it closes them or `stop` is ready.
+///
+/// `device` is the id or name of the device as which the calls on `channel` are made; `None` if the channel has credentials
+/// of its own.
+///
+/// # Errors
+/// Returns an error if the client does not begin with a handshake. A client that closes its output first is none.
+pub async fn serve_stdio(
+    channel: Channel,
+    device: Option<&str>,
+    stop: impl Future<Output = ()>,
+) -> Result<(), ServeError> {
+    let clients = Clients::new(channel, device)?;
+    let (read, write) = stdio_pipes();
+    let transport =
+        AsyncRwTransport::<RoleServer, _, _>::new_server(read, write).with_max_line_length(MAX_LINE);
+    let served = async {
+        match Box::pin(Server::new(clients).serve(transport)).await {
+            Ok(running) => running.waiting().await.map(|_| ()).map_err(ServeError::from),
+            Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
+            Err(error) => Err(ServeError::Handshake(Box::new(error))),
+        }
+    };
+    tokio::select! {
+        served = served => served,
+        () = stop => Ok(()),
+    }
+}

@@ -1,0 +1,120 @@
+//! The official clients of the Model Context Protocol work with `satchel mcp`: those for Python and TypeScript, and the
+//! command line of the inspector.
+
+#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "tests; a skipped one prints the reason")]
+
+#[expect(dead_code, reason = "other tests use the rest of it")]
+mod home;
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+use home::{TestHome, code, stderr};
+use serde_json::Value;
+
+/// The folder of the client programs.
+const CLIENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mcp_clients");
+/// The program of the inspector, relative to a folder of Node modules.
+const INSPECTOR: &str = ".bin/mcp-inspector-cli";
+
+/// A home with an imported export, and the device `reader`.
+fn home() -> TestHome {
+    let home = TestHome::new();
+    let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("demo");
+    for words in [
+        ["import", demo.to_str().unwrap()].as_slice(),
+        &["devices", "token", "--as", "reader", "--role", "reader", "--for", "1d"],
+    ] {
+        let output = home.run(words);
+        assert_eq!(code(&output), Some(0), "{}", stderr(&output));
+    }
+    home
+}
+
+/// Says that a test is skipped. If the environment requires these tests, it fails.
+fn missing<T>(what: &str) -> Option<T> {
+    assert!(env::var_os("SATCHEL_INTEROP").is_none(), "{what}, and this run requires it");
+    eprintln!("skipped: {what}");
+    None
+}
+
+fn python() -> Option<PathBuf> {
+    let python = env::var_os("SATCHEL_PYTHON").map_or_else(|| PathBuf::from("python3"), PathBuf::from);
+    let probe = Command::new(&python).args(["-c", "import mcp"]).output();
+    if probe.is_ok_and(|output| output.status.success()) {
+        return Some(python);
+    }
+    missing(&format!("{python:?} lacks the module mcp (set SATCHEL_PYTHON)"))
+}
+
+fn node_modules() -> Option<PathBuf> {
+    let modules = env::var_os("SATCHEL_NODE_MODULES").map(PathBuf::from);
+    let complete = |modules: &PathBuf| {
+        modules.join("@modelcontextprotocol/sdk").is_dir() && modules.join(INSPECTOR).exists()
+    };
+    modules.filter(complete).or_else(|| {
+        missing("SATCHEL_NODE_MODULES names no folder with @modelcontextprotocol/sdk and @modelcontextprotocol/inspector")
+    })
+}
+
+/// The words with which a client starts the server.
+fn server() -> [&'static str; 4] {
+    [env!("CARGO_BIN_EXE_satchel"), "mcp", "--as", "reader"]
+}
+
+fn answer(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", stderr(output));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Checks what a client program printed.
+fn check(output: &Output) {
+    let answer = answer(output);
+    assert_eq!(answer["server"], "satchel");
+    assert_eq!(answer["tools"].as_array().unwrap().len(), 7, "{answer}");
+    let hits = answer["hits"].as_array().unwrap();
+    assert!(!hits.is_empty());
+    for hit in hits {
+        assert!(hit["id"].is_string() && hit["date"].is_string() && hit["source"].is_string(), "{hit}");
+    }
+    assert!(answer["resource"]["source"].is_string(), "{answer}");
+    assert_eq!((&answer["templates"], &answer["prompts"][0]), (&2.into(), &"recall".into()));
+    assert!(answer["prompt"].as_str().unwrap().contains("quoted data"));
+    assert_eq!((&answer["refused"], &answer["parallel"]), (&true.into(), &100.into()));
+}
+
+#[test]
+fn the_python_client_works() {
+    let Some(python) = python() else { return };
+    let home = home();
+    let program = Path::new(CLIENTS).join("client.py");
+    check(&Command::new(python).arg(program).arg(home.path()).args(server()).output().unwrap());
+}
+
+#[test]
+fn the_typescript_client_works() {
+    let Some(modules) = node_modules() else { return };
+    let home = home();
+    let program = Path::new(CLIENTS).join("client.mjs");
+    check(&Command::new("node").arg(program).arg(modules).arg(home.path()).args(server()).output().unwrap());
+}
+
+#[test]
+fn the_inspector_works() {
+    let Some(modules) = node_modules() else { return };
+    let home = home();
+    let inspect = |words: &[&str]| {
+        let mut command = Command::new(modules.join(INSPECTOR));
+        command.arg("-e").arg(format!("HOME={}", home.path().display())).args(server()).args(words);
+        answer(&command.output().unwrap())
+    };
+    let tools = inspect(&["--method", "tools/list"]);
+    assert_eq!(tools["tools"].as_array().unwrap().len(), 7, "{tools}");
+    let called = inspect(&["--method", "tools/call", "--tool-name", "search", "--tool-arg", "query=bread"]);
+    assert!(called["structuredContent"]["hits"].is_array(), "{called}");
+    assert_eq!(inspect(&["--method", "prompts/list"])["prompts"][0]["name"], "recall");
+    assert!(!inspect(&["--method", "resources/list"])["resources"].as_array().unwrap().is_empty());
+}

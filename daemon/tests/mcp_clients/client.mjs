@@ -1,0 +1,36 @@
+// The official TypeScript client of the Model Context Protocol: the same as mcp.py.
+
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+
+const [modules, home, command, ...args] = process.argv.slice(2);
+const require = createRequire(join(modules, "x.js"));
+const load = (name) => import(pathToFileURL(require.resolve(`@modelcontextprotocol/sdk/${name}`)).href);
+const { Client } = await load("client/index.js");
+const { StdioClientTransport } = await load("client/stdio.js");
+
+const client = new Client({ name: "test", version: "1" });
+await client.connect(new StdioClientTransport({ command, args, env: { HOME: home } }));
+const tools = await client.listTools();
+const search = (query) => client.callTool({ name: "search", arguments: { query } });
+const found = await search("bread");
+const resources = await client.listResources();
+const first = await client.readResource({ uri: resources.resources[0].uri });
+const templates = await client.listResourceTemplates();
+const prompts = await client.listPrompts();
+const prompt = await client.getPrompt({ name: "recall", arguments: { topic: "bread" } });
+const refused = await search(5);
+const parallel = await Promise.all(Array.from({ length: 100 }, () => search("bees")));
+console.log(JSON.stringify({
+    server: client.getServerVersion().name,
+    tools: tools.tools.map((tool) => tool.name).sort(),
+    hits: found.structuredContent.hits,
+    resource: JSON.parse(first.contents[0].text),
+    templates: templates.resourceTemplates.length,
+    prompts: prompts.prompts.map((prompt) => prompt.name),
+    prompt: prompt.messages[0].content.text,
+    refused: refused.isError === true,
+    parallel: parallel.filter((answer) => answer.isError !== true).length,
+}));
+await client.close();

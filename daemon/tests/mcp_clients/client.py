@@ -1,0 +1,38 @@
+"""The official Python client of the Model Context Protocol: lists and calls everything once, and prints what it got as JSON."""
+
+import asyncio
+import json
+import sys
+
+from mcp import ClientSession, StdioServerParameters
+from mcp.client.stdio import stdio_client
+
+
+async def main(command, *arguments):
+    environment = {"HOME": sys.argv[1]}
+    server = StdioServerParameters(command=command, args=list(arguments), env=environment)
+    async with stdio_client(server) as (read, write), ClientSession(read, write) as session:
+        about = await session.initialize()
+        tools = await session.list_tools()
+        found = await session.call_tool("search", {"query": "bread"})
+        resources = await session.list_resources()
+        first = await session.read_resource(resources.resources[0].uri)
+        templates = await session.list_resource_templates()
+        prompts = await session.list_prompts()
+        prompt = await session.get_prompt("recall", {"topic": "bread"})
+        refused = await session.call_tool("search", {"query": 5})
+        parallel = await asyncio.gather(*(session.call_tool("search", {"query": "bees"}) for _ in range(100)))
+        print(json.dumps({
+            "server": about.serverInfo.name,
+            "tools": sorted(tool.name for tool in tools.tools),
+            "hits": found.structuredContent["hits"],
+            "resource": json.loads(first.contents[0].text),
+            "templates": len(templates.resourceTemplates),
+            "prompts": [prompt.name for prompt in prompts.prompts],
+            "prompt": prompt.messages[0].content.text,
+            "refused": refused.isError,
+            "parallel": sum(not answer.isError for answer in parallel),
+        }))
+
+
+asyncio.run(main(*sys.argv[2:]))
