@@ -202,7 +202,8 @@ pub fn run(cli: &Cli, environment: &Environment) -> Result<Exit, CliError> {
             command => execute(&mut context, command).await,
         }
     });
-    if let Command::Serve(_) = &cli.command {
+    // What reads standard input may wait for it for ever.
+    if let Command::Serve(_) | Command::Mcp(_) = &cli.command {
         runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
     }
     exit

@@ -145,7 +145,7 @@ fn every_answer_cites_id_date_and_source() {
     ];
     assert_eq!(tools, BTreeSet::from(expected));
 
-    let found = agent.call("search", &json!({"query": "bread OR bees OR metric", "limit": 5}));
+    let found = agent.call("search", &json!({"query": "honey OR bees", "limit": 5}));
     let hits = found["hits"].as_array().unwrap();
     assert!(!hits.is_empty(), "{found}");
     hits.iter().for_each(assert_cited);
@@ -164,20 +164,20 @@ fn every_answer_cites_id_date_and_source() {
     let memory = agent.call("read_memory", &json!({"id": id}));
     assert_cited(&memory);
     assert!(!memory["content"].as_str().unwrap().is_empty());
-    let context = agent.call("build_context", &json!({"query": "bread"}));
+    let context = agent.call("build_context", &json!({"query": "honey"}));
     assert!(context["quoted"].is_string(), "{context}");
 
     let uri = format!("satchel://memory/{id}");
     let resource = agent.request("resources/read", &json!({"uri": uri}));
     let text = resource["result"]["contents"][0]["text"].as_str().unwrap();
     assert_eq!(serde_json::from_str::<Value>(text).unwrap(), memory);
-    let prompt = agent.request("prompts/get", &json!({"name": "recall", "arguments": {"topic": "bread"}}));
+    let prompt = agent.request("prompts/get", &json!({"name": "recall", "arguments": {"topic": "honey"}}));
     assert!(
-        prompt["result"]["messages"][0]["content"]["text"].as_str().unwrap().contains("bread"),
+        prompt["result"]["messages"][0]["content"]["text"].as_str().unwrap().contains("honey"),
         "{prompt}"
     );
     agent.close();
-    assert!(run(&home, &["devices", "log", "--device", "reader"]).contains("Search"));
+    assert!(run(&home, &["devices", "log", "reader"]).contains("Search"));
 }
 
 #[test]
@@ -198,8 +198,8 @@ fn resources_are_listed_page_by_page() {
     }
     let counts = ["satchel://memory/", "satchel://conversation/"]
         .map(|prefix| uris.iter().filter(|uri| uri.starts_with(prefix)).count());
-    let status: Value = serde_json::from_str(&run(&home, &["status", "--json"])).unwrap();
-    assert_eq!(counts[1] as u64, status["conversations"].as_u64().unwrap(), "{status}");
+    let listed: Value = serde_json::from_str(&run(&home, &["conversations", "list", "--json"])).unwrap();
+    assert_eq!(counts[1], listed["conversations"].as_array().unwrap().len(), "{listed}");
     assert!(counts[0] > 0);
     for cursor in ["", "x", "m!", "c\u{0}", "ümlaut"] {
         let answer = agent.request("resources/list", &json!({ "cursor": cursor }));
@@ -218,21 +218,70 @@ fn what_an_agent_writes_waits_for_review_and_a_reader_writes_nothing() {
     let mut agent = Agent::connected(&home, "bot");
     let added = agent.call("add_memory", &json!({"content": "Mara bakes on Sundays", "tags": ["baking"]}));
     assert_eq!(added["memory"]["waits_for_review"], true, "{added}");
-    let (id, etag) = (&added["memory"]["id"], &added["memory"]["etag"]);
-    let changed = json!({"id": id, "etag": etag, "content": "Mara bakes on Mondays"});
-    let updated = agent.call("update_memory", &changed);
-    assert_eq!(updated["memory"]["content"], "Mara bakes on Mondays", "{updated}");
-    // The etag has changed with the memory.
-    assert!(!agent.fail("update_memory", &changed).is_empty());
-    assert!(agent.fail("update_memory", &json!({"id": id, "etag": etag})).contains("neither"));
+    let own = agent.call("read_memory", &json!({"id": added["memory"]["id"]}));
+    assert_eq!(own["content"], "Mara bakes on Sundays");
+    assert!(agent.fail("update_memory", &json!({"id": own["id"], "etag": ""})).contains("etag"));
+    assert!(agent.fail("update_memory", &json!({"id": own["id"], "etag": "x"})).contains("neither"));
+    let changed = json!({"id": own["id"], "etag": "x", "content": "Mara bakes on Mondays"});
+    let refused = agent.fail("update_memory", &changed);
+    assert!(refused.contains("bot"), "{refused}");
     agent.close();
-    assert!(run(&home, &["memories", "review"]).contains("Mara bakes on Mondays"));
+    assert!(run(&home, &["memories", "review"]).contains("Mara bakes on Sundays"));
     assert!(!run(&home, &["memories", "list"]).contains("Mara bakes"));
 
     let mut reader = Agent::connected(&home, "reader");
     let refused = reader.fail("add_memory", &json!({"content": "x"}));
     assert!(refused.contains("reader"), "{refused}");
     reader.close();
+}
+
+#[test]
+fn a_trusted_agent_changes_memories_without_losing_their_text() {
+    let home = home();
+    run(&home, &["devices", "update", "bot", "--trusted-writes"]);
+    let mut agent = Agent::connected(&home, "bot");
+    let long = format!("Mara bakes {} on Sundays", "and bakes ".repeat(100));
+    let added = agent.call("add_memory", &json!({"content": long, "type": "preference"}));
+    assert_eq!(added["memory"]["waits_for_review"], Value::Null, "{added}");
+    let id = &added["memory"]["id"];
+    let read = agent.call("read_memory", &json!({"id": id}));
+    assert_eq!(read["content"], long, "the whole text");
+    let changes = agent.call("list_changes", &json!({"after_revision": 0, "limit": 100}));
+    let listed =
+        changes["changes"].as_array().unwrap().iter().find(|change| change["record"]["id"] == *id).unwrap();
+    assert_eq!((&listed["record"]["shortened"], &listed["record"]["etag"]), (&json!(true), &Value::Null));
+    let tags = json!({"id": id, "etag": read["etag"], "tags": ["baking"]});
+    let updated = agent.call("update_memory", &tags);
+    assert_eq!(
+        (&updated["memory"]["tags"][0], &updated["memory"]["content"]),
+        (&json!("baking"), &json!(long))
+    );
+    // The memory has another etag now.
+    assert!(!agent.fail("update_memory", &tags).is_empty());
+    agent.close();
+}
+
+#[test]
+fn calls_are_logged_by_a_daemon_that_started_before_there_were_devices() {
+    let home = TestHome::new();
+    let daemon = home.serve();
+    run(&home, &["devices", "token", "--as", "reader", "--role", "reader", "--for", "1d"]);
+    let mut agent = Agent::connected(&home, "reader");
+    agent.call("search", &json!({"query": "bees"}));
+    agent.close();
+    assert!(run(&home, &["devices", "log", "reader"]).contains("Search"));
+    stop(daemon);
+}
+
+#[test]
+fn a_signal_ends_it_although_standard_input_is_open() {
+    let home = home();
+    for signal in [rustix::process::Signal::TERM, rustix::process::Signal::INT] {
+        let mut agent = Agent::connected(&home, "reader");
+        let pid = rustix::process::Pid::from_child(&agent.server);
+        rustix::process::kill_process(pid, signal).unwrap();
+        assert!(ended(&mut agent.server).success());
+    }
 }
 
 #[test]
@@ -264,6 +313,8 @@ fn hostile_requests_get_an_answer_and_cost_nothing_else() {
     assert_eq!(answer["error"]["code"], -32_602, "{answer}");
     let answer = agent.request("no/such/method", &json!({}));
     assert_eq!(answer["error"]["code"], -32_601, "{answer}");
+    let answer = agent.request("tools/list", &json!([1]));
+    assert_eq!(answer["error"]["code"], -32_602, "{answer}");
     // These get no answer, and the connection stays.
     for line in ["not json", "\u{1}", "{", &"[".repeat(100_000)] {
         agent.send(line);
@@ -277,7 +328,7 @@ fn a_hundred_calls_at_once_are_all_answered() {
     let home = home();
     let daemon = home.serve();
     let mut agent = Agent::connected(&home, "reader");
-    let search = json!({"name": "search", "arguments": {"query": "bread"}});
+    let search = json!({"name": "search", "arguments": {"query": "honey"}});
     let mut waiting: BTreeSet<u64> = (0..100).map(|_| agent.ask("tools/call", &search)).collect();
     // A cancelled call gets no answer, or has got it already.
     let cancelled = agent.ask("tools/call", &search);
@@ -326,6 +377,10 @@ fn it_says_what_is_wrong_with_its_device_or_its_client() {
     assert!(stderr(&unnamed).contains("--as NAME is missing"), "{}", stderr(&unnamed));
     // Standard input is closed at once.
     assert_eq!(code(&home.run(&["mcp", "--as", "reader"])), Some(0));
+
+    run(&home, &["devices", "token", "--as", "everything", "--role", "owner", "--for", "1d"]);
+    let owner = home.run(&["mcp", "--as", "everything"]);
+    assert!(stderr(&owner).contains("has the role owner"), "{}", stderr(&owner));
 
     run(&home, &["devices", "revoke", "reader"]);
     let revoked = home.run(&["mcp", "--as", "reader"]);

@@ -13,12 +13,12 @@ use std::{
 };
 
 use home::{TestHome, code, stderr};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The folder of the client programs.
 const CLIENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mcp_clients");
 /// The program of the inspector, relative to a folder of Node modules.
-const INSPECTOR: &str = ".bin/mcp-inspector-cli";
+const INSPECTOR: &str = ".bin/mcp-inspector";
 
 /// A home with an imported export, and the device `reader`.
 fn home() -> TestHome {
@@ -106,14 +106,18 @@ fn the_typescript_client_works() {
 fn the_inspector_works() {
     let Some(modules) = node_modules() else { return };
     let home = home();
+    let [program, arguments @ ..] = server();
+    let environment = json!({"HOME": home.path()});
+    let server = json!({"command": program, "args": arguments, "env": environment});
+    let config = home.file("config.json", json!({"mcpServers": {"satchel": server}}).to_string());
     let inspect = |words: &[&str]| {
         let mut command = Command::new(modules.join(INSPECTOR));
-        command.arg("-e").arg(format!("HOME={}", home.path().display())).args(server()).args(words);
+        command.args(["--cli", "--config", &config, "--server", "satchel"]).args(words);
         answer(&command.output().unwrap())
     };
     let tools = inspect(&["--method", "tools/list"]);
     assert_eq!(tools["tools"].as_array().unwrap().len(), 7, "{tools}");
-    let called = inspect(&["--method", "tools/call", "--tool-name", "search", "--tool-arg", "query=bread"]);
+    let called = inspect(&["--method", "tools/call", "--tool-name", "search", "--tool-arg", "query=honey"]);
     assert!(called["structuredContent"]["hits"].is_array(), "{called}");
     assert_eq!(inspect(&["--method", "prompts/list"])["prompts"][0]["name"], "recall");
     assert!(!inspect(&["--method", "resources/list"])["resources"].as_array().unwrap().is_empty());

@@ -23,7 +23,7 @@ pub mod v1 {
 pub const DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptor_set.bin"));
 
 /// The header with which the owner, on the Unix socket, makes a call as one of the registered devices. Its value is the
-/// id or the name of the device, or the beginning of one id. The call may do what the device may do, and is recorded as
+/// id or the name of the device. The call may do what the device may do, and is recorded as
 /// its call. A call over TLS or gRPC-Web has the credentials of its device; there the header has no effect.
 pub const DEVICE_HEADER: &str = "x-satchel-device";
 

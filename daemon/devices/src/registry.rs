@@ -143,6 +143,18 @@ impl DeviceRegistry {
         names::find(&devices, text).map(Arc::clone)
     }
 
+    /// Returns the device with exactly this id or name, for programs: what a person types may be a beginning
+    /// ([`DeviceRegistry::find`]). Revoked devices keep their ids, but not their names.
+    pub fn named(&self, text: &str) -> Option<Arc<Device>> {
+        let devices = self.current();
+        let named = || devices.values().find(|device| !device.revoked() && device.name == text);
+        devices
+            .values()
+            .find(|device| device.id.as_str() == text)
+            .or_else(named)
+            .map(|device| self.with_last_call(device))
+    }
+
     /// Returns the device with this id.
     pub fn by_id(&self, id: &DeviceId) -> Option<Arc<Device>> {
         self.current().get(id).map(|device| self.with_last_call(device))

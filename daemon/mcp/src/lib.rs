@@ -22,9 +22,9 @@ use tonic::transport::Channel;
 
 use self::{clients::Clients, server::Server};
 
-/// The longest message of a client, in bytes. A longer one would get no answer, so it is far above [`tools::MAX_ARGUMENTS`],
-/// which does.
-const MAX_LINE: usize = 64 << 20;
+/// The longest message of a client, in bytes. rmcp drops a longer line without an answer. The limit is therefore far above
+/// [`tools::MAX_ARGUMENTS`]; arguments over that are refused with an error. Parsing may take a hundred times as much memory.
+const MAX_LINE: usize = 16 << 20;
 
 /// Why a client could not be served.
 #[derive(Debug, thiserror::Error)]
@@ -46,7 +46,7 @@ pub enum ServeError {
 /// of its own.
 ///
 /// # Errors
-/// Returns an error if the client does not begin with a handshake. A client that closes its output first is none.
+/// Returns an error if the client does not begin with a handshake. It is not an error if the client closes its end before.
 pub async fn serve_stdio(
     channel: Channel,
     device: Option<&str>,

@@ -9,7 +9,7 @@ use rmcp::{
 };
 use satchel_proto::v1::BuildContextRequest;
 
-use super::{clients::Clients, tools::refusal};
+use super::{clients::Clients, tools::protocol_error};
 
 const RECALL: &str = "recall";
 const TOPIC: &str = "topic";
@@ -45,10 +45,8 @@ pub(crate) async fn get(
         wait_until_current: true,
         ..BuildContextRequest::default()
     };
-    let built = clients.search().build_context(query).await.map_err(|status| {
-        // A prompt has no place for an error that the model reads.
-        ErrorData::invalid_params(refusal(&status), None)
-    })?;
+    // A prompt cannot return an error to the model, so the request fails.
+    let built = clients.search().build_context(query).await.map_err(|status| protocol_error(&status))?;
     let known = built.into_inner().text;
     let known = if known.is_empty() { "(nothing was found)".to_owned() } else { known };
     let text = format!(

@@ -11,7 +11,20 @@ use serde_json::{Map, Value, json};
 /// Bytes of a message's text in a list of messages. The rest is left out, and the message says so.
 const MAX_TEXT: usize = 16 * 1024;
 
-/// A memory.
+/// Characters of a memory that the basic view of the API shows.
+const BASIC_CHARS: usize = 280;
+
+/// A memory in a list, whose text may be shortened. One that is has no etag: its text must not be replaced unread.
+pub(crate) fn listed_memory(record: &Memory) -> Value {
+    let mut fields = memory(record);
+    if record.content.chars().count() >= BASIC_CHARS {
+        fields["shortened"] = true.into();
+        fields.as_object_mut().map(|fields| fields.remove("etag"));
+    }
+    fields
+}
+
+/// A memory with its whole text.
 pub(crate) fn memory(memory: &Memory) -> Value {
     let times = memory.temporal.as_ref();
     let created = times.and_then(|times| times.created_at.as_ref());
@@ -45,6 +58,15 @@ pub(crate) fn hit(hit: &SearchHit) -> Value {
     add(&mut fields, "title", text(&hit.title));
     add(&mut fields, "role", Some(label::<Role>(hit.role, "ROLE_")).filter(|role| role != UNKNOWN));
     add(&mut fields, "text", hit.snippet.as_ref().map(|snippet| snippet.text.clone()));
+    if hit.kind == i32::from(SearchHitKind::Memory) {
+        add(&mut fields, "type", Some(label::<MemoryType>(hit.memory_type, "MEMORY_TYPE_")));
+        add(&mut fields, "status", Some(label::<MemoryStatus>(hit.memory_status, "MEMORY_STATUS_")));
+    }
+    for (key, holds) in [("expired", hit.expired), ("without_some_words", hit.relaxed)] {
+        if holds {
+            fields.insert(key.to_owned(), true.into());
+        }
+    }
     fields.into()
 }
 
@@ -86,7 +108,7 @@ pub(crate) fn message(message: &Message) -> Value {
 /// A change of the store; relations are left out.
 pub(crate) fn change(change: &Change) -> Option<Value> {
     let (kind, record) = match change.record.as_ref()? {
-        Record::Memory(record) => ("memory", memory(record)),
+        Record::Memory(record) => ("memory", listed_memory(record)),
         Record::Conversation(record) => ("conversation", conversation(record)),
         Record::Relation(_) => return None,
     };
@@ -188,6 +210,15 @@ mod tests {
         assert_eq!(shown["shortened"], true);
         assert_eq!(shown["text"].as_str().map(str::len), Some(MAX_TEXT));
         assert_eq!(prefix("é", 1), "");
+    }
+
+    #[test]
+    fn a_shortened_memory_says_so_and_has_no_etag() {
+        let record = |content: String| Memory { content, etag: "e".into(), ..Memory::default() };
+        let (short, long) =
+            (listed_memory(&record("x".into())), listed_memory(&record("é".repeat(BASIC_CHARS))));
+        assert_eq!((&short["etag"], &short["shortened"]), (&json!("e"), &Value::Null));
+        assert_eq!((&long["etag"], &long["shortened"]), (&Value::Null, &json!(true)));
     }
 
     #[test]

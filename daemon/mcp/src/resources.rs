@@ -10,10 +10,11 @@ use rmcp::{
 use satchel_proto::v1::{Conversation, ListConversationsRequest, ListMemoriesRequest, Memory, MemoryView};
 use serde_json::{Value, json};
 use tonic::{Code, Status};
+use tonic_types::StatusExt as _;
 
 use super::{
     clients::Clients,
-    tools::{read_conversation, read_memory, refusal},
+    tools::{protocol_error, read_conversation, read_memory},
 };
 
 const MEMORY: &str = "satchel://memory/";
@@ -23,7 +24,7 @@ const MIME: &str = "application/json";
 const PAGE: i32 = 50;
 /// Characters of a memory in its name.
 const NAME_CHARS: usize = 80;
-/// The lists, in their order: the first letter of a cursor.
+/// A cursor begins with the letter of its list. Memories come first, then conversations.
 const MEMORIES: char = 'm';
 const CONVERSATIONS: char = 'c';
 
@@ -74,9 +75,14 @@ type Page = (Vec<Resource>, String);
 /// A list that the agent may not see is empty.
 fn page_or_nothing(page: Result<Page, Status>) -> Result<Page, ErrorData> {
     match page {
-        Err(status) if status.code() == Code::PermissionDenied => Ok(Page::default()),
-        page => page.map_err(|status| ErrorData::invalid_params(refusal(&status), None)),
+        Err(status) if lacks_scope(&status) => Ok(Page::default()),
+        page => page.map_err(|status| protocol_error(&status)),
     }
+}
+
+/// Whether the device lacks the permission for the method. A revoked device gets the same code for another reason.
+fn lacks_scope(status: &Status) -> bool {
+    status.get_details_error_info().is_some_and(|info| info.reason == "SCOPE_MISSING")
 }
 
 async fn memories(clients: &Clients, token: &str) -> Result<Page, Status> {
@@ -131,6 +137,6 @@ pub(crate) async fn read(clients: &Clients, uri: String) -> Result<ReadResourceR
             Ok(ReadResourceResult::new(vec![contents]).into())
         }
         Err(status) if matches!(status.code(), Code::NotFound | Code::InvalidArgument) => Err(missing(&uri)),
-        Err(status) => Err(ErrorData::invalid_params(refusal(&status), None)),
+        Err(status) => Err(protocol_error(&status)),
     }
 }

@@ -5,13 +5,15 @@ mod definitions;
 mod read;
 mod write;
 
+use std::error::Error;
+
 use rmcp::{
     ErrorData,
     model::{CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, JsonObject},
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use tonic::Status;
+use tonic::{Code, Status};
 
 pub(crate) use self::{
     definitions::all,
@@ -48,9 +50,19 @@ impl ToolError {
 
 /// What a refusal of the daemon says.
 pub(crate) fn refusal(status: &Status) -> String {
+    let ended = status.source().is_some_and(<dyn Error>::is::<tonic::transport::Error>);
+    match status.message() {
+        _ if ended => "the daemon does not answer; start it with `satchel serve`".to_owned(),
+        "" => format!("the daemon refused the call: {}", status.code()),
+        message => message.to_owned(),
+    }
+}
+
+/// The error for a request that has no place for an error that the model reads.
+pub(crate) fn protocol_error(status: &Status) -> ErrorData {
     match status.code() {
-        tonic::Code::Unavailable => "the daemon does not answer; start it with `satchel serve`".to_owned(),
-        _ => status.message().to_owned(),
+        Code::InvalidArgument => ErrorData::invalid_params(refusal(status), None),
+        _ => ErrorData::internal_error(refusal(status), None),
     }
 }
 

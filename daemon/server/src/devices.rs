@@ -3,7 +3,7 @@
 use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use satchel_devices::{
@@ -21,8 +21,9 @@ pub struct Devices(Arc<DevicesState>);
 struct DevicesState {
     registry: DeviceRegistry,
     windows: PairingWindows,
-    /// `None` if the daemon has never listened for devices or browsers.
-    audit: Option<AuditLog>,
+    folder: PathBuf,
+    /// `None` as long as there is no folder of devices: the first device or token creates it.
+    audit: Mutex<Option<Arc<AuditLog>>>,
     /// `None` if the daemon does not listen for devices.
     listening: Option<Listening>,
 }
@@ -51,9 +52,19 @@ impl Devices {
         Ok(Self(Arc::new(DevicesState {
             registry: DeviceRegistry::open(&folder)?,
             windows: PairingWindows::default(),
-            audit: folder.is_dir().then(|| AuditLog::open(&folder)).transpose()?,
+            audit: Mutex::new(opened_log(&folder)?),
+            folder,
             listening,
         })))
+    }
+
+    /// Returns the log of calls; opens it if the first device has come since the start.
+    fn audit(&self) -> Result<Option<Arc<AuditLog>>, DevicesError> {
+        let mut audit = self.0.audit.lock().unwrap_or_else(PoisonError::into_inner);
+        if audit.is_none() {
+            *audit = opened_log(&self.0.folder)?;
+        }
+        Ok(audit.clone())
     }
 
     /// Returns the registry.
@@ -71,7 +82,7 @@ impl Devices {
     /// # Errors
     /// If the log cannot be read.
     pub fn calls(&self, device: Option<&Device>, limit: usize) -> Result<Vec<AuditEntry>, DevicesError> {
-        let Some(audit) = &self.0.audit else { return Ok(Vec::new()) };
+        let Some(audit) = self.audit()? else { return Ok(Vec::new()) };
         let id = device.map(|device| device.id.to_string());
         Ok(audit.list(id.as_deref(), limit)?.entries)
     }
@@ -109,20 +120,19 @@ impl Devices {
         code: Code,
         now: i64,
     ) {
-        if let Some(audit) = &self.0.audit {
-            let entry = AuditEntry {
-                at: now,
-                device_id: device.as_ref().map(|device| device.id.to_string()).unwrap_or_default(),
-                device_name: device.as_ref().map(|device| device.name.clone()).unwrap_or_default(),
-                address: address.clone(),
-                method: path.trim_start_matches('/').to_owned(),
-                code: code.into(),
-                millis: 0,
-                records: None,
-            };
-            if let Err(error) = audit.append(entry) {
-                tracing::warn!(%error, "cannot log a call of a device");
-            }
+        let entry = AuditEntry {
+            at: now,
+            device_id: device.as_ref().map(|device| device.id.to_string()).unwrap_or_default(),
+            device_name: device.as_ref().map(|device| device.name.clone()).unwrap_or_default(),
+            address: address.clone(),
+            method: path.trim_start_matches('/').to_owned(),
+            code: code.into(),
+            millis: 0,
+            records: None,
+        };
+        let logged = self.audit().and_then(|audit| audit.map_or(Ok(()), |audit| audit.append(entry)));
+        if let Err(error) = logged {
+            tracing::warn!(%error, "cannot log a call of a device");
         }
         if let Some(device) = device
             && self.0.registry.record_seen(&device.id, &address, now)
@@ -141,10 +151,16 @@ impl Devices {
     /// Writes what is still in memory.
     pub fn flush(&self) {
         self.write_seen();
-        if let Some(Err(error)) = self.0.audit.as_ref().map(AuditLog::flush) {
+        let flushed = self.audit().and_then(|audit| audit.map_or(Ok(()), |audit| audit.flush()));
+        if let Err(error) = flushed {
             tracing::warn!(%error, "cannot write the log of the devices' calls");
         }
     }
+}
+
+/// Opens the log of calls in the folder of the devices, if there is one.
+fn opened_log(folder: &Path) -> Result<Option<Arc<AuditLog>>, DevicesError> {
+    folder.is_dir().then(|| AuditLog::open(folder).map(Arc::new)).transpose()
 }
 
 /// Creates the folder of the devices, so that their calls are logged from the first one.

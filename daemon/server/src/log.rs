@@ -60,11 +60,15 @@ impl LogTarget {
     }
 }
 
+/// Libraries that log nothing: wasmtime's cache logs errors about files that were removed with the cache folder of this
+/// process, and rmcp whole requests and answers.
+const QUIET: &str = "wasmtime_internal_cache=off,rmcp=off";
+
 impl Verbosity {
     /// Returns the directives for the filter.
     fn directives(&self, configured: Option<LogLevel>) -> String {
         if let Some(directives) = &self.directives {
-            return directives.clone();
+            return format!("{QUIET},{directives}");
         }
         let level = match (self.quiet, self.verbose) {
             (true, _) => LogLevel::Error,
@@ -78,8 +82,7 @@ impl Verbosity {
             LogLevel::Info => "info",
             LogLevel::Debug => "debug",
         };
-        // wasmtime's cache logs errors about files that were removed with the cache folder of this process.
-        format!("warn,wasmtime_internal_cache=off,satchel={word}")
+        format!("warn,{QUIET},satchel={word}")
     }
 
     /// Checks the directives from the environment.
@@ -175,7 +178,7 @@ mod tests {
             );
         }
         let named = Verbosity { directives: Some("trace".to_owned()), ..verbosity(0, true, true) };
-        assert_eq!(named.directives(debug), "trace");
+        assert_eq!(named.directives(debug), format!("{QUIET},trace"));
     }
 
     #[test]

@@ -199,7 +199,7 @@ async fn create_token(
     context.out.print(&format!("{}\n", text::one_line(&token)))?;
     let until = context.calendar.minute(device.expire_time.as_ref());
     context.out.note(&format!(
-        "valid until {until}, over TLS only; it is not shown again. `satchel devices revoke {}` revokes it",
+        "valid until {until}, over the network only with TLS; it is not shown again. `satchel devices revoke {}` revokes it",
         text::shell_quoted(&device.name)
     ));
     Ok(())

@@ -1,7 +1,10 @@
 //! `mcp`: serves an agent over the Model Context Protocol.
 
 use satchel_mcp::ServeError;
-use satchel_proto::{DEVICE_HEADER, v1::GetCallerIdentityRequest};
+use satchel_proto::{
+    DEVICE_HEADER,
+    v1::{DeviceRole, GetCallerIdentityRequest},
+};
 use tokio::signal::unix::{SignalKind, signal};
 use tonic::{Request, metadata::MetadataValue};
 
@@ -22,10 +25,7 @@ pub(super) async fn run(
     client: &DaemonClient,
     args: &McpArgs,
 ) -> Result<Exit, CliError> {
-    let device = device(&context.location, args)?;
-    if let Some(device) = device {
-        check_device(client, device).await?;
-    }
+    let device = check_device(client, device(&context.location, args)?).await?;
     let listen =
         |kind, name| signal(kind).map_err(|error| CliError::step(format!("cannot listen for {name}"), error));
     let mut interrupt = listen(SignalKind::interrupt(), "SIGINT")?;
@@ -36,7 +36,7 @@ pub(super) async fn run(
             _ = terminate.recv() => {}
         }
     };
-    match satchel_mcp::serve_stdio(client.channel().clone(), device, stop).await {
+    match satchel_mcp::serve_stdio(client.channel().clone(), device.as_deref(), stop).await {
         Ok(()) => Ok(Exit::Done),
         Err(error @ (ServeError::DeviceName(_) | ServeError::Handshake(_))) => {
             Err(CliError::Usage(error.to_string()))
@@ -61,18 +61,31 @@ fn device<'a>(location: &DaemonLocation, args: &'a McpArgs) -> Result<Option<&'a
     }
 }
 
-/// Checks that the device exists and is not revoked, so that the agent's program shows it at the start.
-async fn check_device(client: &DaemonClient, device: &str) -> Result<(), CliError> {
-    let value = MetadataValue::try_from(device)
-        .map_err(|_| CliError::Usage(ServeError::DeviceName(device.to_owned()).to_string()))?;
+/// Checks the device, so that the agent's program shows at the start what is wrong, and returns its id: its name may be given
+/// to another device later. Returns nothing for a paired daemon, which knows the device by its certificate.
+async fn check_device(client: &DaemonClient, device: Option<&str>) -> Result<Option<String>, CliError> {
     let mut request = Request::new(GetCallerIdentityRequest {});
-    request.metadata_mut().insert(DEVICE_HEADER, value);
-    match client.devices().get_caller_identity(request).await {
-        Ok(_) => Ok(()),
-        Err(status) if status.code() == tonic::Code::Unauthenticated => Err(CliError::Usage(format!(
-            "there is no device {device:?}, or its token has expired; `satchel devices token --as {device} --role reader --for 365d` creates one, and \
-             `satchel devices list` lists them"
-        ))),
-        Err(status) => Err(status.into()),
+    if let Some(device) = device {
+        let value = MetadataValue::try_from(device)
+            .map_err(|_| CliError::Usage(ServeError::DeviceName(device.to_owned()).to_string()))?;
+        request.metadata_mut().insert(DEVICE_HEADER, value);
     }
+    let identity = match (client.devices().get_caller_identity(request).await, device) {
+        (Ok(identity), _) => identity.into_inner().device.unwrap_or_default(),
+        (Err(status), Some(device)) if status.code() == tonic::Code::Unauthenticated => {
+            return Err(CliError::Usage(format!(
+                "there is no device {device:?}, or its token has expired; `satchel devices token --as {device} --role reader --for 365d` \
+                 creates one, and `satchel devices list` lists them"
+            )));
+        }
+        (Err(status), _) => return Err(status.into()),
+    };
+    if identity.policy.as_ref().is_some_and(|policy| policy.role() == DeviceRole::Owner) {
+        return Err(CliError::Usage(format!(
+            "the device {:?} has the role owner, with which an agent could read and change everything; give it another one with \
+             `satchel devices update {} --role reader`",
+            identity.name, identity.id
+        )));
+    }
+    Ok(device.map(|_| identity.id))
 }

@@ -14,12 +14,12 @@ const client = new Client({ name: "test", version: "1" });
 await client.connect(new StdioClientTransport({ command, args, env: { HOME: home } }));
 const tools = await client.listTools();
 const search = (query) => client.callTool({ name: "search", arguments: { query } });
-const found = await search("bread");
+const found = await search("honey");
 const resources = await client.listResources();
 const first = await client.readResource({ uri: resources.resources[0].uri });
 const templates = await client.listResourceTemplates();
 const prompts = await client.listPrompts();
-const prompt = await client.getPrompt({ name: "recall", arguments: { topic: "bread" } });
+const prompt = await client.getPrompt({ name: "recall", arguments: { topic: "honey" } });
 const refused = await search(5);
 const parallel = await Promise.all(Array.from({ length: 100 }, () => search("bees")));
 console.log(JSON.stringify({

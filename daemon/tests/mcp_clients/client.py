@@ -14,24 +14,24 @@ async def main(command, *arguments):
     async with stdio_client(server) as (read, write), ClientSession(read, write) as session:
         about = await session.initialize()
         tools = await session.list_tools()
-        found = await session.call_tool("search", {"query": "bread"})
+        found = await session.call_tool("search", {"query": "honey"})
         resources = await session.list_resources()
         first = await session.read_resource(resources.resources[0].uri)
         templates = await session.list_resource_templates()
         prompts = await session.list_prompts()
-        prompt = await session.get_prompt("recall", {"topic": "bread"})
+        prompt = await session.get_prompt("recall", {"topic": "honey"})
         refused = await session.call_tool("search", {"query": 5})
         parallel = await asyncio.gather(*(session.call_tool("search", {"query": "bees"}) for _ in range(100)))
         print(json.dumps({
-            "server": about.serverInfo.name,
+            "server": about.server_info.name,
             "tools": sorted(tool.name for tool in tools.tools),
-            "hits": found.structuredContent["hits"],
+            "hits": found.structured_content["hits"],
             "resource": json.loads(first.contents[0].text),
-            "templates": len(templates.resourceTemplates),
+            "templates": len(templates.resource_templates),
             "prompts": [prompt.name for prompt in prompts.prompts],
             "prompt": prompt.messages[0].content.text,
-            "refused": refused.isError,
-            "parallel": sum(not answer.isError for answer in parallel),
+            "refused": refused.is_error,
+            "parallel": sum(not answer.is_error for answer in parallel),
         }))
 
 

@@ -59,9 +59,9 @@ pub(crate) fn all() -> Vec<Tool> {
             }),
             &["content"],
         ),
-        writing(
+        replacing(
             UPDATE_MEMORY,
-            "Proposes another text or other tags for a memory. Read it first, and pass its etag.",
+            "Replaces the text or the tags of a memory, if the person trusts you with that. Read it first, and pass its etag.",
             &json!({
                 "id": {"type": "string"},
                 "etag": {"type": "string", "description": "From read_memory"},
@@ -106,6 +106,11 @@ fn reading(name: &'static str, description: &'static str, properties: &Value, re
 fn writing(name: &'static str, description: &'static str, properties: &Value, required: &[&str]) -> Tool {
     tool(name, description, properties, required)
         .with_annotations(ToolAnnotations::new().read_only(false).destructive(false).open_world(false))
+}
+
+fn replacing(name: &'static str, description: &'static str, properties: &Value, required: &[&str]) -> Tool {
+    tool(name, description, properties, required)
+        .with_annotations(ToolAnnotations::new().read_only(false).destructive(true).open_world(false))
 }
 
 fn tool(name: &'static str, description: &'static str, properties: &Value, required: &[&str]) -> Tool {

@@ -129,8 +129,7 @@ pub(super) async fn memory(
 
 /// A memory by its id.
 pub(crate) async fn read_memory(clients: &Clients, id: &str) -> Result<Value, Status> {
-    let request =
-        GetMemoryRequest { id: id.to_owned(), view: MemoryView::Basic.into(), as_of_revision: None };
+    let request = GetMemoryRequest { id: id.to_owned(), view: MemoryView::Full.into(), as_of_revision: None };
     let memory = clients.memories().get_memory(request).await?.into_inner().memory.unwrap_or_default();
     Ok(records::memory(&memory))
 }
@@ -153,7 +152,7 @@ pub(super) async fn context(
         query,
         token_budget: within("token_budget", token_budget, DEFAULT_TOKENS, MAX_TOKENS)?,
         include_messages: include_messages.unwrap_or(true),
-        // The person's instructions to assistants are no answer to a question.
+        // Instructions that the person gave to assistants do not answer a question.
         include_instructions: false,
         wait_until_current: true,
         ..BuildContextRequest::default()

@@ -67,6 +67,10 @@ pub(super) async fn update(
     arguments: Result<UpdateArguments, ToolError>,
 ) -> Result<Value, ToolError> {
     let UpdateArguments { id, etag, content, tags, reason } = arguments?;
+    // The daemon takes an empty etag for a caller who does not care about other changes.
+    if etag.is_empty() {
+        return Err(ToolError::Arguments("`etag` is empty; read the memory first".to_owned()));
+    }
     let paths: Vec<String> = [("content", content.is_some()), ("tags", tags.is_some())]
         .into_iter()
         .filter(|(_, given)| *given)

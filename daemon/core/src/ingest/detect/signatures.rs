@@ -38,7 +38,7 @@ const SIGNATURES: [(&str, &[&[&str]]); 12] = [
     ("memu", &[&["\"agent_id\"", "\"user_id\""], &["\"recall_files\""], &["\"memory_categories\""]]),
     ("mistral", &[&["\"chatId\""]]),
     ("open-webui", &[&["\"childrenIds\""], &["\"currentId\""], &["\"chat\"", "\"history\""]]),
-    ("perplexity", &[&["\"query\""], &["\"query_str\""]]),
+    ("perplexity", &[&["\"query\"", "\"answer\""], &["\"query_str\""]]),
 ];
 
 /// The importers to ask about a source.

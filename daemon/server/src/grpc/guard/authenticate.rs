@@ -58,9 +58,8 @@ fn named_device(
     devices: &Devices,
     now: i64,
 ) -> Result<std::sync::Arc<Device>, CallError> {
-    // A name may have any characters, and a header has bytes.
-    let name = std::str::from_utf8(name.as_bytes()).ok();
-    let device = name.and_then(|name| devices.registry().find(name).ok());
+    let name = name.to_str().ok();
+    let device = name.and_then(|name| devices.registry().named(name));
     let device = device.ok_or(CallError::UnknownCredentials { what: "device" })?;
     check_current(&device, now).map(|()| device)
 }
