@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use satchel_importer::{Bundle, Detection, Element, ImportError, JsonArray, JsonError, names};
+use satchel_importer::{Bundle, Detection, Element, ImportError, JsonArray, JsonError, json::Value, names};
 
 use crate::layout;
 
@@ -17,7 +17,7 @@ pub(crate) const OWN_MEMORY: &str = "CLAUDE.md";
 const SAMPLE_SIZES: [usize; 2] = [16 * 1024, 4 * 1024 * 1024];
 /// Lines of one head that are sampled.
 const MAX_ELEMENTS: u64 = 32;
-/// Types of lines that have no author, tree or message, and the field that only such a line has.
+/// Types of lines that have no author, tree or message, and a field that each has.
 const LINES_WITHOUT_MESSAGE: [(&str, &str); 8] = [
     ("summary", "leafUuid"),
     ("file-history-snapshot", "snapshot"),
@@ -94,7 +94,7 @@ enum Head {
 /// Samples growing heads of a file until one decides.
 fn sample_head(bundle: &Bundle, path: &str) -> Result<Head, ImportError> {
     let size = bundle.entry(path).map_or(0, |entry| entry.size);
-    let mut head = Head::Empty;
+    let (mut head, mut whole) = (Head::Empty, true);
     for bytes in SAMPLE_SIZES {
         JsonArray::new(path).lines().sample(bundle, bytes, |element| {
             let found = classify(&element);
@@ -102,9 +102,10 @@ fn sample_head(bundle: &Bundle, path: &str) -> Result<Head, ImportError> {
             if found != Head::Empty && (element.whole() || found == Head::Session) {
                 head = found;
             }
+            whole = element.whole();
             head != Head::Session && element.index() + 1 < MAX_ELEMENTS
         })?;
-        if head != Head::Empty || size <= bytes as u64 {
+        if head == Head::Session || (head == Head::Foreign && whole) || size <= bytes as u64 {
             break;
         }
     }
@@ -112,14 +113,21 @@ fn sample_head(bundle: &Bundle, path: &str) -> Result<Head, ImportError> {
 }
 
 fn classify(element: &Element<'_>) -> Head {
-    let (mut keys, mut kind) = (BTreeSet::new(), None);
+    let (mut keys, mut kind, mut foreign) = (BTreeSet::new(), None, false);
     let mut read = || -> Result<(), JsonError> {
         let mut json = element.parser();
         if json.enter_object()? {
             while let Some(key) = json.key()? {
                 keys.insert(key);
-                if key == "type" {
-                    kind = satchel_importer::json::Value::read(&mut json)?.text();
+                match key {
+                    "type" => kind = Value::read(&mut json)?.text(),
+                    // Programs that came from Gemini CLI write lines with the same fields.
+                    "message" if json.enter_object()? => {
+                        while let Some(key) = json.key()? {
+                            foreign |= key == "parts";
+                        }
+                    }
+                    _ => {}
                 }
             }
         }
@@ -135,7 +143,7 @@ fn classify(element: &Element<'_>) -> Head {
             && !has("messages")
             && !has("payload")
     };
-    if in_tree || said || aside() {
+    if !foreign && (in_tree || said || aside()) {
         Head::Session
     } else if keys.is_empty() && element.text().starts_with('{') {
         Head::Empty
@@ -168,10 +176,19 @@ mod tests {
             r#"{"session_id":"s","ts":1,"text":"hi"}"#,
             r#"{"type":"started","key":"a","agentId":"b"}"#,
             r#"[{"uuid":"a","name":"b","chat_messages":[]}]"#,
+            r#"{"uuid":"a","parentUuid":null,"sessionId":"s","type":"user","message":{"role":"user","parts":[]}}"#,
         ] {
             assert_eq!(head(other), Head::Foreign, "{other}");
         }
         assert_eq!(head(""), Head::Empty);
+    }
+
+    #[test]
+    fn a_session_is_recognised_behind_an_unknown_line() {
+        let long = "x".repeat(40_000);
+        let line =
+            format!(r#"{{"parentUuid":null,"message":{{"content":"{long}"}},"uuid":"a","sessionId":"s"}}"#);
+        assert_eq!(head(&format!("{{\"type\":\"novelty\",\"sessionId\":\"s\"}}\n{line}\n")), Head::Session);
     }
 
     #[test]

@@ -82,6 +82,9 @@ pub(crate) fn messages<'a>(
     if line.hidden {
         line.rest.add_bool("hidden", true);
     }
+    if let Some(parent) = &node.stated_parent {
+        line.rest.add_text("parentUuid", parent);
+    }
     if let Some(number) = node.sibling {
         line.rest.add_json(SIBLING_NUMBER, &number.to_string());
     }
@@ -145,13 +148,11 @@ fn keep_repeated(line: &mut Line<'_>, outline: &Outline) {
 /// The role of a message by its line; a role of its own that says something else is kept.
 fn stated_role<'a>(line: &Line<'a>, rest: &mut Leftover<'a>, stated: Option<&'a str>) -> Option<Role> {
     let (by_line, by_message) = (role_of(line.kind), role_of(stated));
-    if by_line.is_some()
-        && by_line != by_message
-        && let Some(stated) = stated
-    {
+    let role = by_line.or(by_message);
+    if let Some(stated) = stated.filter(|_| by_message.is_none() || by_message != role) {
         rest.add_text("role", stated);
     }
-    by_line.or(by_message)
+    role
 }
 
 fn role_of(name: Option<&str>) -> Option<Role> {

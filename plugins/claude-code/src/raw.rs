@@ -12,7 +12,7 @@ pub(crate) use message::Message;
 pub(crate) const REPEATED: [&str; 9] =
     ["cwd", "gitBranch", "version", "entrypoint", "userType", "sessionId", "slug", "agentId", "sessionKind"];
 
-/// Other fields that may hold text and say nothing that a message does not.
+/// Other known fields that may hold text: states of the program, which are kept.
 const KNOWN: [&str; 14] = [
     "hookInfos",
     "hookErrors",

@@ -6,15 +6,15 @@ use std::{
 };
 
 use satchel_importer::{
-    Bundle, Conversation, Element, ImportError, Importer as _, JsonArray, RecordKind, Sink, Summary,
+    Bundle, Conversation, Element, ImportError, Importer as _, RecordKind, Sink, Summary,
     address::unsigned_json, natural_key,
 };
 
 use crate::{
     ClaudeCode, layout,
     map::{self, SessionContext},
-    memory,
-    outline::{Outline, Place},
+    memory::{self, WorkingFolder},
+    outline::{Outline, Place, lines},
     raw::{Line, REPEATED},
 };
 
@@ -26,7 +26,8 @@ use session::{AgentDescription, metadata};
 const SUBAGENT: &str = "subagent";
 /// The warning if no line names its parent.
 const CHAINED: &str = "no line names the one that it answers; each is read as the answer to the one before";
-/// Index of the session's id in [`REPEATED`].
+/// Indices of the working folder and of the session's id in [`REPEATED`].
+const WORKING_FOLDER: usize = 0;
 const SESSION_ID: usize = 5;
 
 /// Reads all that detection claimed for `format`.
@@ -37,11 +38,15 @@ pub(crate) fn run(format: &str, bundle: &Bundle, sink: &mut Sink) -> Result<Summ
         return Err(ImportError::not_this_format("none of the files is a session"));
     }
     let mut used = BTreeSet::new();
-    let mut folders: BTreeMap<&str, String> = BTreeMap::new();
+    let mut folders: BTreeMap<&str, WorkingFolder> = BTreeMap::new();
     for path in paths().filter(|path| layout::is_lines(path)) {
-        let outline = Outline::read(bundle, path)?;
-        if let Some(folder) = &outline.shared[0] {
-            folders.entry(layout::project(path)).or_insert_with(|| folder.clone());
+        let mut outline = Outline::read(bundle, path)?;
+        if is_uuid(layout::stem(path)) {
+            // Lines that were copied from another session have the id of that one.
+            outline.shared[SESSION_ID] = Some(layout::stem(path).to_owned());
+        }
+        if let Some(folder) = &outline.shared[WORKING_FOLDER] {
+            folders.entry(layout::project(path)).or_default().add(folder, layout::project(path));
         }
         Session { bundle, path, version, outline: &outline }.read(&mut used, sink)?;
     }
@@ -73,22 +78,25 @@ impl Session<'_> {
         if self.outline.chained {
             sink.warn(self.path, CHAINED);
         }
+        for kind in &self.outline.unknown {
+            let message =
+                format!("lines of the unknown type {kind:?} hold text; the last one is kept in raw_metadata");
+            sink.warn(self.path, &message);
+        }
         for id in &self.outline.cycles {
             let place = format!("{}#{id}", self.path);
             sink.warn(&place, "its parents lead back to it; it is read as a root");
         }
         let context = SessionContext { bundle: self.bundle, path: self.path, outline: self.outline };
-        JsonArray::new(self.path).lines().kind(RecordKind::Message).each(
-            self.bundle,
-            sink,
-            |element, sink| match self.outline.place(element.index()) {
+        lines(self.path).kind(RecordKind::Message).each(self.bundle, sink, |element, sink| {
+            match self.outline.place(element.index()) {
                 Place::Message(at) => message(&element, at, &context, used, sink),
                 Place::LeftOut | Place::Aside => Ok(()),
                 Place::Repeated => Err(ImportError::malformed("an earlier line has the same id")),
                 Place::BeyondLimit => Err(ImportError::malformed("the session has more lines than fit")),
                 Place::Foreign => Err(not_a_line(&element)),
-            },
-        )?;
+            }
+        })?;
         Ok(())
     }
 
@@ -131,14 +139,12 @@ impl Session<'_> {
     }
 
     fn report_empty(&self, sink: &mut Sink) -> Result<(), ImportError> {
-        let outcome = JsonArray::new(self.path).lines().kind(RecordKind::Message).each(
-            self.bundle,
-            sink,
-            |element, _| match self.outline.place(element.index()) {
+        let outcome = lines(self.path).kind(RecordKind::Message).each(self.bundle, sink, |element, _| {
+            match self.outline.place(element.index()) {
                 Place::Foreign => Err(not_a_line(&element)),
                 _ => Ok(()),
-            },
-        )?;
+            }
+        })?;
         if outcome.cut.is_none() {
             sink.skip(RecordKind::Conversation, self.path, "the session has no messages")?;
         }

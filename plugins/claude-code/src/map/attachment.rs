@@ -5,13 +5,15 @@ use std::borrow::Cow;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use satchel_importer::{
     Arena, Attachment, AttachmentKind, Leftover, Parser, Role, Source,
-    address::unsigned,
+    address::{is_uri, unsigned},
     json::{Object, Value},
 };
 
 use super::blocks::Parts;
 use crate::raw::{Line, blocks};
 
+/// The largest file inside a line, in bytes. The host accepts no larger one; its text stays in the message's metadata.
+const MAX_BYTES: usize = 16 * 1024 * 1024;
 /// A text that the person typed while the model worked.
 const QUEUED: &str = "queued_command";
 
@@ -62,10 +64,12 @@ fn add_blocks<'a>(list: &'a str, parts: &mut Parts<'a>, arena: &'a Arena) -> boo
 pub(super) fn of_source<'a>(source: &Object<'a>, name: Option<&'a str>) -> Option<Attachment<'a>> {
     let mime = source.text("media_type");
     let found = match (source.text("type"), source.text("data"), source.text("url")) {
-        (Some("text"), Some(text), _) => Source::Bytes(text.as_bytes().into()),
-        (_, Some(data), _) => Source::Bytes(STANDARD.decode(data.trim()).ok()?.into()),
-        (_, None, Some(address)) => Source::Uri(unsigned(address)),
-        (_, None, None) => return None,
+        (Some("text"), Some(text), _) if text.len() <= MAX_BYTES => Source::Bytes(text.as_bytes().into()),
+        (kind, Some(data), _) if kind != Some("text") && data.len() / 4 * 3 <= MAX_BYTES => {
+            Source::Bytes(STANDARD.decode(data.trim()).ok()?.into())
+        }
+        (_, None, Some(address)) if is_uri(address) => Source::Uri(unsigned(address)),
+        _ => return None,
     };
     Some(Attachment {
         kind: AttachmentKind::of(mime, name),

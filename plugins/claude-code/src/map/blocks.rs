@@ -48,6 +48,8 @@ impl<'a> Parts<'a> {
                 }
             }
             BlockKind::Thinking => {
+                // The text of many thoughts is empty.
+                self.is_thought |= only;
                 if let Some(text) =
                     block.thinking.take().or(block.text.take()).filter(|text| !text.is_empty())
                 {
@@ -98,7 +100,6 @@ impl<'a> Parts<'a> {
     /// A thought is a message of its own, so that it is not read as the answer.
     fn add_thought(&mut self, index: usize, text: &'a str, only: bool) {
         if only {
-            self.is_thought = true;
             self.add_text(text);
         } else {
             self.thoughts.push((index, text));

@@ -1,6 +1,6 @@
 //! `toolUseResult`: what a tool answered, in a form of its own for each tool.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeSet};
 
 use satchel_importer::{
     Arena, Attachment, AttachmentKind, Leftover, Source,
@@ -77,10 +77,11 @@ fn saved_to(text: &str) -> Option<&str> {
 fn without_repetitions<'a>(object: &Object<'a>, parts: &Parts<'a>, arena: &'a Arena) -> String {
     let mut rest = Leftover::default();
     let attached = !parts.attachments.is_empty();
+    let results: BTreeSet<&str> = parts.results.iter().map(|result| result.trim_end()).collect();
     for (key, value) in object.fields() {
         match value {
             Value::Null => {}
-            Value::Text(text) if repeats(text, parts) => {}
+            Value::Text(text) if !text.is_empty() && results.contains(text.trim_end()) => {}
             Value::Raw(raw) if attached && key == "file" && raw.starts_with('{') => {
                 rest.add_json(key, &without_bytes(&Object::parse(raw, arena)));
             }
@@ -88,10 +89,6 @@ fn without_repetitions<'a>(object: &Object<'a>, parts: &Parts<'a>, arena: &'a Ar
         }
     }
     rest.into_json().map_or_else(|| "{}".to_owned(), Cow::into_owned)
-}
-
-fn repeats(text: &str, parts: &Parts<'_>) -> bool {
-    !text.is_empty() && parts.results.iter().any(|result| result.trim_end() == text.trim_end())
 }
 
 fn without_bytes(object: &Object<'_>) -> String {

@@ -68,10 +68,29 @@ pub(super) fn sections(text: &str) -> Vec<String> {
         section.push('\n');
     }
     sections.push(section);
-    let trimmed = sections.iter().map(|section| section.trim());
-    // A heading alone says nothing.
-    let says = |section: &&str| section.lines().any(|line| !line.trim().is_empty() && !line.starts_with('#'));
-    trimmed.filter(says).map(ToOwned::to_owned).collect()
+    let mut kept: Vec<String> = Vec::new();
+    let trimmed: Vec<&str> =
+        sections.iter().map(|section| section.trim()).filter(|one| !one.is_empty()).collect();
+    for (at, section) in trimmed.iter().enumerate() {
+        // A heading alone is only the title of the sections below it.
+        let title = !section.contains('\n') && level(section) > 0;
+        let below = trimmed.get(at + 1).is_some_and(|next| level(next) > level(section));
+        if !(title && below) {
+            kept.push((*section).to_owned());
+        }
+    }
+    kept
+}
+
+/// How deep the heading of a section is; 0 if it has none.
+fn level(section: &str) -> usize {
+    section.chars().take_while(|letter| *letter == '#').count()
+}
+
+/// The text of a section's heading; empty if it has none.
+pub(super) fn heading(section: &str) -> &str {
+    let first = section.lines().next().unwrap_or_default();
+    if first.starts_with('#') { first.trim_start_matches('#').trim() } else { "" }
 }
 
 #[cfg(test)]
@@ -96,8 +115,11 @@ mod tests {
     #[test]
     fn sections_begin_at_headings_outside_of_code() {
         let text = "First.\n# Build\n\n```\n# no heading\n```\n## Empty\n## Style\nShort lines.";
-        assert_eq!(sections(text), ["First.", "# Build\n\n```\n# no heading\n```", "## Style\nShort lines."]);
-        assert!(sections("# Only\n\n").is_empty());
+        let expected = ["First.", "# Build\n\n```\n# no heading\n```", "## Empty", "## Style\nShort lines."];
+        assert_eq!(sections(text), expected);
+        assert_eq!(sections("# Rules\n## Use tabs\n## Never push"), ["## Use tabs", "## Never push"]);
+        assert_eq!(sections("# Only\n\n"), ["# Only"]);
+        assert_eq!((heading("## Use tabs\nx"), heading("x")), ("Use tabs", ""));
     }
 
     #[test]

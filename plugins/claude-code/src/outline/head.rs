@@ -1,8 +1,11 @@
 //! What the first pass reads of a line.
 
+use std::borrow::Cow;
+
 use satchel_importer::{
     Element, JsonError, Leftover, Parser,
     json::{Kind, Object, Value},
+    pam::prose,
 };
 
 use crate::raw::{BlockKind, REPEATED, blocks};
@@ -21,6 +24,24 @@ const STATES: [&str; 8] = [
     "saved_hook_context",
 ];
 
+/// Known types of lines without a message.
+const ASIDES: [&str; 14] = [
+    "summary",
+    "custom-title",
+    "ai-title",
+    "agent-name",
+    "last-prompt",
+    "tag",
+    "mode",
+    "permission-mode",
+    "pr-link",
+    "worktree-state",
+    "cost-state",
+    "frame-link",
+    "task-summary",
+    "agent-setting",
+];
+
 /// What a line is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum What {
@@ -31,6 +52,7 @@ pub(super) enum What {
 }
 
 /// Some fields of a line.
+#[expect(clippy::struct_excessive_bools, reason = "facts about a line, each independent of the others")]
 #[derive(Debug, Default)]
 pub(super) struct Head<'a> {
     pub(super) kind: Option<&'a str>,
@@ -44,11 +66,17 @@ pub(super) struct Head<'a> {
     pub(super) time: Option<i64>,
     pub(super) operation: Option<&'a str>,
     /// The text of a queue operation.
-    pub(super) queued: Option<&'a str>,
+    pub(super) queued: Option<Cow<'a, str>>,
     pub(super) message_id: Option<&'a str>,
     pub(super) model: Option<&'a str>,
-    /// The first text of a line that the person may have said.
-    pub(super) said: Option<&'a str>,
+    /// The texts of a line that the person may have said.
+    pub(super) said: Vec<&'a str>,
+    /// It belongs to what its parent began: an answer of a tool, an attachment, a line of the program.
+    pub(super) continues: bool,
+    /// Its message is complete.
+    pub(super) ends: bool,
+    /// It is of an unknown type and holds text.
+    pub(super) unread: bool,
     /// The program wrote it, not the person, or hides it.
     pub(super) generated: bool,
     pub(super) title: Option<&'a str>,
@@ -80,8 +108,10 @@ impl<'a> Head<'a> {
         }
         json.end()?;
         if it.kind.is_some_and(|kind| kind != "user" && kind != "attachment") {
-            it.said = None;
+            it.said.clear();
         }
+        it.continues |= matches!(it.kind, Some("attachment" | "system"));
+        it.unread &= !it.kind.is_some_and(|kind| ASIDES.contains(&kind));
         Ok(Some(it))
     }
 
@@ -100,7 +130,7 @@ impl<'a> Head<'a> {
             }
             "timestamp" => self.time = Leftover::default().time(key, json)?,
             "operation" => self.operation = text(json)?,
-            "content" if json.kind()? == Kind::String => self.queued = text(json)?,
+            "content" => self.queued(json)?,
             "message" if json.kind()? == Kind::Object => {
                 self.holds = Contents::Message;
                 self.message(json)?;
@@ -109,7 +139,11 @@ impl<'a> Head<'a> {
                 self.holds = Contents::Attachment;
                 let attachment = Object::parse(json.raw_value()?, json.arena());
                 if attachment.text("type") == Some("queued_command") {
-                    self.said = attachment.text("prompt");
+                    self.said = match attachment.get("prompt") {
+                        Value::Text(text) => vec![text],
+                        Value::Raw(raw) => texts(&mut Parser::new(raw, json.arena()))?.0,
+                        Value::Null => Vec::new(),
+                    };
                 }
             }
             "origin" if json.kind()? == Kind::Object => {
@@ -121,11 +155,26 @@ impl<'a> Head<'a> {
                 self.title = text(json)?;
             }
             "leafUuid" => self.leaf = text(json)?,
-            _ => match REPEATED.iter().position(|known| *known == key) {
-                Some(at) => self.repeated[at] = text(json)?,
-                None => json.skip_value()?,
-            },
+            _ => {
+                let value = Value::read(json)?;
+                if let Some(at) = REPEATED.iter().position(|known| *known == key) {
+                    self.repeated[at] = value.nonempty_text();
+                } else {
+                    self.unread |= value.text().is_some_and(prose::is_prose);
+                }
+            }
         }
+        Ok(())
+    }
+
+    /// Reads the text of a queue operation: a text, or a list of blocks.
+    fn queued(&mut self, json: &mut Parser<'a>) -> Result<(), JsonError> {
+        let (texts, _) = texts(json)?;
+        self.queued = match texts.as_slice() {
+            [] => None,
+            [text] => Some(Cow::Borrowed(*text)),
+            texts => Some(texts.join("\n").into()),
+        };
         Ok(())
     }
 
@@ -137,6 +186,7 @@ impl<'a> Head<'a> {
                 "id" => self.message_id = text(json)?,
                 "model" => self.model = text(json)?,
                 "role" => role = text(json)?,
+                "stop_reason" => self.ends = text(json)?.is_some(),
                 // The contents of answers are not needed.
                 "content" if self.kind != Some("assistant") && role != Some("assistant") => {
                     self.content(json)?;
@@ -145,15 +195,16 @@ impl<'a> Head<'a> {
             }
         }
         if role == Some("assistant") {
-            self.said = None;
+            self.said.clear();
         }
         Ok(())
     }
 
     fn content(&mut self, json: &mut Parser<'a>) -> Result<(), JsonError> {
-        let Ok(blocks) = blocks(json)? else { return Ok(()) };
-        if !blocks.iter().any(|block| block.what() == BlockKind::Result) {
-            self.said = blocks.iter().find_map(|block| block.text.filter(|text| !text.trim().is_empty()));
+        let (texts, answers) = texts(json)?;
+        self.continues = answers && texts.is_empty();
+        if !answers {
+            self.said = texts;
         }
         Ok(())
     }
@@ -168,6 +219,14 @@ impl<'a> Head<'a> {
             _ => What::Aside,
         }
     }
+}
+
+/// The texts of blocks, and whether there are answers of tools among them.
+fn texts<'a>(json: &mut Parser<'a>) -> Result<(Vec<&'a str>, bool), JsonError> {
+    let Ok(blocks) = blocks(json)? else { return Ok((Vec::new(), false)) };
+    let answers = blocks.iter().any(|block| block.what() == BlockKind::Result);
+    let texts = blocks.iter().filter_map(|block| block.text.filter(|text| !text.trim().is_empty()));
+    Ok((texts.collect(), answers))
 }
 
 /// A text that is not empty; null and values of other types are none.

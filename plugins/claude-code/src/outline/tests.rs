@@ -31,13 +31,59 @@ fn messages_are_linked_through_lines_that_are_left_out() {
 }
 
 #[test]
-fn parts_of_one_message_count_their_tokens_once() {
-    let line = |uuid: &str| {
-        format!(r#"{{"type":"assistant","uuid":"{uuid}","parentUuid":null,"message":{{"id":"m"}}}}"#)
+fn parts_of_one_message_count_their_tokens_once_and_when_it_is_complete() {
+    let line = |uuid: &str, message: &str, stop: &str| {
+        format!(
+            r#"{{"type":"assistant","uuid":"{uuid}","parentUuid":null,"message":{{"id":"{message}","stop_reason":{stop}}}}}"#
+        )
     };
-    let outline = outline(&format!("{}\n{}\n", line("a"), line("b")));
-    let last: Vec<bool> = outline.nodes.iter().map(|node| node.last_part).collect();
-    assert_eq!(last, [false, true]);
+    let lines = [
+        line("a", "m", "null"),
+        line("b", "m", "null"),
+        line("c", "n", "\"end_turn\""),
+        line("d", "o", "null"),
+    ];
+    let counted = |lines: &[String]| {
+        let outline = outline(&lines.join("\n"));
+        outline.nodes.iter().map(|node| node.last_part).collect::<Vec<bool>>()
+    };
+    assert_eq!(counted(&lines), [false, true, true, false]);
+    // The message of the last line may get another part.
+    assert_eq!(counted(&lines[..2]), [false, false]);
+}
+
+#[test]
+fn a_growing_session_keeps_its_ids_parents_and_tokens() {
+    let text = include_str!(
+        "../../fixtures/tools-and-branches/input/-home-mara-bakery/5e551000-0000-4000-8000-000000000001.jsonl"
+    );
+    let whole = outline(text);
+    let lines: Vec<&str> = text.lines().collect();
+    for count in 1..lines.len() {
+        let part = outline(&lines[..count].join("\n"));
+        for (at, node) in part.nodes.iter().enumerate() {
+            assert_eq!((&node.id, part.parent(at)), (&whole.nodes[at].id, whole.parent(at)));
+            assert!(!node.last_part || whole.nodes[at].last_part, "{}", node.id);
+        }
+    }
+}
+
+#[test]
+fn the_last_message_of_a_subagent_is_current() {
+    let line = |uuid: &str, parent: &str| {
+        format!(
+            r#"{{"type":"user","uuid":"{uuid}","parentUuid":{parent},"isSidechain":true,"message":{{"content":"x"}}}}"#
+        )
+    };
+    let outline = outline(&[line("a", "null"), line("b", "\"a\"")].join("\n"));
+    assert_eq!(outline.current(), Some("b"));
+}
+
+#[test]
+fn equal_lines_without_an_id_are_read_in_time() {
+    let outline = outline(&vec![r#"{"type":"user","message":{"content":"x"}}"#; 60_000].join("\n"));
+    assert_eq!(outline.nodes.len(), 60_000);
+    assert!(outline.nodes[59_999].id.ends_with(":60000"));
 }
 
 #[test]

@@ -4,6 +4,9 @@ use super::head::Head;
 
 /// The type of lines with the title of a session, mostly of another one.
 pub(super) const SUMMARY: &str = "summary";
+/// Summaries that may give the title, and the bytes of one with its id.
+const MAX_SUMMARIES: usize = 1_000;
+const MAX_SUMMARY: usize = 4 * 1024;
 /// Characters of a title that is the first line of a prompt.
 const MAX_TITLE: usize = 120;
 /// Elements that the program puts in front of a prompt.
@@ -28,7 +31,10 @@ impl Titles {
             Some("ai-title") => 1,
             Some("agent-name") => 2,
             Some(SUMMARY) => {
-                if let (Some(title), Some(leaf)) = (head.title, head.leaf) {
+                if let (Some(title), Some(leaf)) = (head.title, head.leaf)
+                    && self.summaries.len() < MAX_SUMMARIES
+                    && title.len() + leaf.len() <= MAX_SUMMARY
+                {
                     self.summaries.push((leaf.to_owned(), title.to_owned()));
                 }
                 return;
@@ -43,7 +49,7 @@ impl Titles {
     fn add_prompt(&mut self, head: &Head<'_>) {
         let slot = if head.sidechain { &mut self.task } else { &mut self.prompt };
         if slot.is_none() && !head.generated {
-            *slot = head.said.and_then(prompt).and_then(first_line);
+            *slot = head.said.iter().find_map(|text| prompt(text)).and_then(first_line);
         }
     }
 

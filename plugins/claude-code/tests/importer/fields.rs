@@ -13,12 +13,13 @@ use serde_json::Value;
 fn file(value: &Value, emitted: &Emitted) -> bool {
     let Some(text) = value.as_str() else { return false };
     let bytes = STANDARD.decode(text).unwrap_or_else(|_| text.as_bytes().to_vec());
-    bytes.iter().all(|byte| emitted.holds_number(&byte.to_string()))
+    // Emitted numbers are listed in order, each on a line.
+    emitted.holds(&bytes.iter().map(u8::to_string).collect::<Vec<_>>().join("\n"))
 }
 
 /// The types that decide what a value becomes; any other one is kept.
 fn known_type(value: &Value, _: &Emitted) -> bool {
-    const TYPES: [&str; 16] = [
+    const TYPES: [&str; 22] = [
         "user",
         "assistant",
         "system",
@@ -35,10 +36,15 @@ fn known_type(value: &Value, _: &Emitted) -> bool {
         "image",
         "base64",
         "url",
+        // The names of members of `last_lines`.
+        "custom-title",
+        "ai-title",
+        "permission-mode",
+        "last-prompt",
+        "cost-state",
+        "pr-link",
     ];
     value.as_str().is_some_and(|kind| TYPES.contains(&kind))
-        // Lines without a message are members of `last_lines`.
-        || value.as_str().is_some_and(|kind| kind.contains('-'))
 }
 
 /// The answer of a tool once more.

@@ -244,7 +244,10 @@ fn stored_turn(stored: &Stored, at: usize) -> Turn {
     thoughts.extend(stored_parts(message));
     Turn {
         id: stored_id(message),
-        parent: above.map(|above| stored_id(&stored.messages[above])),
+        // A line that follows another one of its turn still names the parent that it states.
+        parent: message
+            .metadata_text("parentUuid")
+            .or_else(|| above.map(|above| stored_id(&stored.messages[above]))),
         role: message.role.clone(),
         time: message.time_text("timestamp"),
         parts: thoughts,
