@@ -19,7 +19,7 @@ pub(crate) const WRAPPED: &str = "codex-importer/2025.09";
 /// The formats, oldest first.
 pub(crate) const FORMATS: [&str; 3] = [SAVED, BARE, WRAPPED];
 
-/// Bytes of a head that are sampled: first, and if those do not decide. The host allows 16 MiB.
+/// Bytes sampled from the start of a file: first few, then more if those do not decide. The host allows 16 MiB.
 const SAMPLE_SIZES: [usize; 2] = [64 * 1024, 8 * 1024 * 1024];
 /// Lines of one head that are sampled.
 const MAX_ELEMENTS: u64 = 16;

@@ -4,6 +4,8 @@ use satchel_importer::{Arena, JsonError, Leftover, Parser, json::Value};
 
 /// Fields of one object and items of one list; real ones have tens.
 const MAX_LENGTH: usize = 10_000;
+/// Bytes of an id. The host refuses a record with an id over 1 KiB; a longer id counts as absent and is kept as it is.
+pub(crate) const MAX_ID: usize = 256;
 /// Fields that are known and kept as they are. They may hold natural language without being a text of the conversation.
 const KEPT: [&str; 31] = [
     "action",
@@ -60,6 +62,7 @@ impl<'a> Fields<'a> {
                 check_length(found.fields.len(), &json)?;
                 found.fields.push((key, Value::read(&mut json)?));
             }
+            json.end()?;
         }
         Ok(found)
     }
@@ -86,6 +89,12 @@ impl<'a> Fields<'a> {
             Value::Text(_) => self.take(key).nonempty_text(),
             Value::Null | Value::Raw(_) => None,
         }
+    }
+
+    /// Takes the id at `key`; none if it is empty, not a text, or too long.
+    pub(crate) fn id(&mut self, key: &str) -> Option<&'a str> {
+        let fits = self.get(key).text().is_some_and(|id| id.len() <= MAX_ID);
+        fits.then(|| self.text(key)).flatten()
     }
 
     /// Takes the fields of the object at `key`; none if it is not an object.

@@ -1,14 +1,13 @@
 //! Recognises texts that Codex puts into the user's messages: instructions, the environment, notifications.
 
 /// Tags around a whole text that Codex adds.
-const TAGS: [&str; 15] = [
+const TAGS: [&str; 14] = [
     "agent_message_board_notification",
     "agents_instructions",
     "codex_internal_context",
     "environment_context",
     "goal_context",
     "hook_prompt",
-    "instructions",
     "multiagent_context",
     "recommended_plugins",
     "skill",
@@ -29,6 +28,12 @@ const WARNINGS: [&str; 3] = [
     "warning: apply_patch was requested via ",
     "warning: the maximum number of unified exec processes",
     "warning: your account was flagged",
+];
+/// How a message with the state of an editor begins.
+const EDITOR: [&str; 3] = [
+    "# Context from my IDE setup:",
+    "# Files mentioned by the user:",
+    "# Applications mentioned by the user:",
 ];
 /// The headings before the person's own text in a message with the state of an editor.
 const REQUESTS: [&str; 2] = ["## My request for Codex:", "## My request:"];
@@ -57,6 +62,9 @@ pub(crate) fn is_image_marker(text: &str) -> bool {
 
 /// The person's own text in a message that begins with the state of an editor.
 pub(crate) fn request(text: &str) -> &str {
+    if !EDITOR.iter().any(|heading| text.trim_start().starts_with(heading)) {
+        return text;
+    }
     REQUESTS.iter().find_map(|heading| text.split_once(heading)).map_or(text, |(_, request)| request)
 }
 
@@ -107,6 +115,7 @@ mod tests {
             "What is </environment_context>",
             "# AGENTS.md instructions are ignored, why?",
             "<b>bold</b>",
+            "<instructions>Be brief.</instructions>",
             "<>",
             "<",
             "",
@@ -121,5 +130,7 @@ mod tests {
         assert!(!is_image_marker("<image name=[Image #1]> is blurred") && !is_image_marker("image"));
         assert!(is_shell_command("<user_shell_command>\n<command>ls</command>\n</user_shell_command>"));
         assert_eq!(request("# Context from my IDE setup:\n\n## My request for Codex:\nfix it"), "\nfix it");
+        let quoted = "What is ## My request: for?";
+        assert_eq!(request(quoted), quoted, "it does not begin with the state of an editor");
     }
 }

@@ -1,11 +1,13 @@
 //! Names of session files: `rollout-<time>-<uuid>.jsonl`, in `sessions/` or in `archived_sessions/`.
 
-use satchel_importer::{JsonArray, names};
+use satchel_importer::{Element, ImportError, JsonArray, names};
 
 /// Extensions of the files that are looked at.
 const EXTENSIONS: [&str; 3] = ["jsonl", "json", "ndjson"];
 /// The folder of archived sessions.
 const ARCHIVE: &str = "archived_sessions";
+/// Bytes of one line or item. The guest has 128 MiB, for the line, its decoded texts and its files.
+const MAX_LENGTH: usize = 16 * 1024 * 1024;
 /// Characters of a UUID.
 const UUID_LENGTH: usize = 36;
 /// Indexes of its hyphens.
@@ -16,10 +18,23 @@ pub(crate) fn is_candidate(path: &str) -> bool {
     EXTENSIONS.iter().any(|extension| names::has_extension(path, extension)) && !names::is_junk(path)
 }
 
-/// The elements of a file: its lines, or what it is by itself.
+/// The elements of a file: the lines of `.jsonl`; any other file is read as its first bytes show.
 pub(crate) fn elements(path: &str) -> JsonArray<'_> {
-    let file = JsonArray::new(path);
+    let file = object(path);
     if names::has_extension(path, "jsonl") { file.lines() } else { file }
+}
+
+/// A file with one object, whatever its name is.
+pub(crate) fn object(path: &str) -> JsonArray<'_> {
+    JsonArray::new(path).limit(MAX_LENGTH)
+}
+
+/// Refuses an item that is too long, in walks that have no limit of their own.
+pub(crate) fn check_length(element: &Element<'_>) -> Result<(), ImportError> {
+    if element.text().len() <= MAX_LENGTH {
+        return Ok(());
+    }
+    Err(ImportError::malformed(format!("it is longer than {MAX_LENGTH} bytes")))
 }
 
 /// Whether the file is in a folder of archived sessions.

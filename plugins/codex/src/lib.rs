@@ -6,10 +6,11 @@ mod injected;
 mod layout;
 mod line;
 mod map;
+mod message_tree;
 mod run;
 mod session;
 mod survey;
-mod thread;
+mod turn;
 
 use satchel_importer::{Bundle, Detection, ImportError, Importer, Info, Sink, Summary, export_importer};
 

@@ -1,6 +1,9 @@
 //! Reads one line of a session file, in any of the three layouts.
 
-use satchel_importer::{Arena, ImportError, JsonError, Leftover, Parser, json::Value};
+use satchel_importer::{
+    Arena, ImportError, JsonError, Leftover, Parser,
+    json::{Value, time_of_text},
+};
 
 use crate::fields::Fields;
 
@@ -174,7 +177,8 @@ impl<'a> Line<'a> {
             (None, None) => Kind::Unknown("untyped"),
             (Some(kind), _) => kind_of(kind),
         };
-        if self.kind != Kind::Session {
+        let time = self.payload.get("timestamp").text().and_then(time_of_text);
+        if self.kind != Kind::Session && matches!(time, Some((_, None))) {
             self.payload.leave_out(&["timestamp"]);
         }
         Ok(())

@@ -9,7 +9,7 @@ use satchel_importer::{
 use crate::{
     fields::Fields,
     line::{Kind, Line},
-    thread::Place,
+    message_tree::Place,
 };
 
 mod calls;
@@ -20,11 +20,16 @@ mod unknown;
 
 /// What a line is for the conversation.
 pub(crate) enum Mapped<'a> {
-    Message(Box<Draft<'a>>),
+    Message(Box<UnplacedMessage<'a>>),
     /// The session's own fields.
     Session(Fields<'a>),
     /// The settings of the messages that follow.
-    Turn(Turn<'a>),
+    Turn(TurnSettings<'a>),
+    /// A turn begins, with this id.
+    TurnBegun {
+        kind: &'a str,
+        id: Option<&'a str>,
+    },
     /// The last turns were rolled back; none if the line does not say how many.
     RollBack(Option<u64>),
     /// The name of a session; none if the name was removed.
@@ -39,7 +44,8 @@ pub(crate) enum Mapped<'a> {
 }
 
 /// The settings of a turn.
-pub(crate) struct Turn<'a> {
+pub(crate) struct TurnSettings<'a> {
+    pub(crate) id: Option<&'a str>,
     pub(crate) model: Option<&'a str>,
     pub(crate) cwd: Option<&'a str>,
 }
@@ -58,8 +64,8 @@ pub(crate) struct Usage<'a> {
 pub(crate) enum Origin {
     /// A line that nothing repeats.
     #[default]
-    Line,
-    /// An item with a text, which events repeat.
+    Standalone,
+    /// A message with a text that events may repeat.
     Item,
     /// An event, which may repeat an item.
     Event,
@@ -75,7 +81,7 @@ pub(crate) enum Warning {
 
 /// A message without its place.
 #[derive(Default)]
-pub(crate) struct Draft<'a> {
+pub(crate) struct UnplacedMessage<'a> {
     /// The type of its line, for its key.
     pub(crate) kind: &'a str,
     /// Its own id. An event has none, because its id may be that of the item that it repeats.
@@ -91,7 +97,7 @@ pub(crate) struct Draft<'a> {
     /// Whether Codex added the text and the user does not see it.
     pub(crate) hidden: bool,
     /// Whether it has parts that are not known.
-    pub(crate) odd: bool,
+    pub(crate) has_unknown_parts: bool,
     pub(crate) warning: Option<Warning>,
 }
 
@@ -105,21 +111,25 @@ pub(crate) fn line<'a>(line: &mut Line<'a>, decode: bool) -> Result<Mapped<'a>, 
         Kind::Event => events::event(payload, decode)?,
         Kind::Compacted => items::compacted(payload),
         Kind::Agent => items::agent_message("inter_agent_communication", payload, decode)?,
-        Kind::Turn => Mapped::Turn(Turn { model: payload.text("model"), cwd: payload.text("cwd") }),
+        Kind::Turn => Mapped::Turn(TurnSettings {
+            id: payload.text("turn_id"),
+            model: payload.text("model"),
+            cwd: payload.text("cwd"),
+        }),
         Kind::Bookkeeping(kind) => Mapped::LeftOut(kind),
         Kind::Unknown(kind) => unknown::unknown(kind, payload, decode)?,
     };
     Ok(match mapped {
-        Mapped::Message(mut draft) => {
-            draft.message.created_at = line.time;
-            draft.add_line(std::mem::take(&mut line.rest));
-            Mapped::Message(draft)
+        Mapped::Message(mut unplaced) => {
+            unplaced.message.created_at = line.time;
+            unplaced.add_line(std::mem::take(&mut line.rest));
+            Mapped::Message(unplaced)
         }
         other => other,
     })
 }
 
-impl<'a> Draft<'a> {
+impl<'a> UnplacedMessage<'a> {
     /// Whether a turn of the person begins with it.
     pub(crate) fn begins_turn(&self) -> bool {
         self.role == Role::User
@@ -134,8 +144,10 @@ impl<'a> Draft<'a> {
         let input = call.and_then(|call| call.input.as_ref()).map(|input| match input {
             ToolInput::Text(text) | ToolInput::Object(text) => &**text,
         });
-        // Events with the same key must have the same texts and role: `Survey::repeats` decides by these.
-        let mut parts = vec![Some(self.kind), Some(role_name(self.role)), line.stamp, self.call];
+        // An event that repeats an item must not take its key.
+        let origin = if self.origin == Origin::Event { "event" } else { "item" };
+        let mut parts =
+            vec![Some(origin), Some(self.kind), Some(role_name(self.role)), line.stamp, self.call];
         match self.texts.as_slice() {
             [] => parts.push(Some(input.unwrap_or(line.raw))),
             texts => parts.extend(texts.iter().map(|text| Some(&**text))),
@@ -176,7 +188,7 @@ impl<'a> Draft<'a> {
     fn unless_empty(self) -> Mapped<'a> {
         let message = &self.message;
         let empty = self.texts.is_empty() && message.tool_calls.is_empty() && message.attachments.is_empty();
-        if empty && !self.odd && self.rest.unread().is_none() {
+        if empty && !self.has_unknown_parts && self.rest.unread().is_none() {
             return Mapped::LeftOut(self.kind);
         }
         Mapped::Message(Box::new(self))

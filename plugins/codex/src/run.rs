@@ -10,9 +10,9 @@ use satchel_importer::{
 use crate::{
     Codex, detect, layout,
     line::Line,
-    map::{self, Draft, Mapped, Turn, Warning},
+    map::{self, Mapped, TurnSettings, UnplacedMessage, Warning},
+    message_tree::MessageTree,
     survey::{MAX_LINES, Survey},
-    thread::Thread,
 };
 
 /// PAM tag of sessions that another session started.
@@ -48,8 +48,8 @@ struct SessionFile<'r> {
 
 /// The second pass.
 #[derive(Default)]
-struct Progress {
-    thread: Thread,
+struct ReadState {
+    tree: MessageTree,
     model: Option<String>,
     /// The folder of the turn, if it is not the session's.
     cwd: Option<String>,
@@ -57,9 +57,9 @@ struct Progress {
     warned: BTreeSet<String>,
 }
 
-impl Progress {
+impl ReadState {
     /// Uses the settings of a turn for the messages that follow. `own` is the session's folder.
-    fn begin_turn(&mut self, turn: &Turn<'_>, own: Option<&str>) {
+    fn begin_turn(&mut self, turn: &TurnSettings<'_>, own: Option<&str>) {
         self.model = turn.model.map(ToOwned::to_owned);
         self.cwd = turn.cwd.filter(|cwd| own != Some(cwd)).map(ToOwned::to_owned);
     }
@@ -67,21 +67,22 @@ impl Progress {
 
 impl SessionFile<'_> {
     fn read(&self, layout: &str, sink: &mut Sink) -> Result<(), ImportError> {
-        match self.survey.current {
-            Some(_) => sink.conversation(&self.conversation(), &[])?,
-            None => sink.skip(RecordKind::Conversation, self.path, "the session holds no messages")?,
+        if self.survey.has_messages {
+            sink.conversation(&self.conversation(), &[])?;
+        } else {
+            sink.skip(RecordKind::Conversation, self.path, "the session holds no messages")?;
         }
         if self.survey.session.truncated {
             sink.warn(self.path, "the session's own fields are longer than 1 MiB; the rest is left out");
         }
-        let mut progress = Progress::default();
+        let mut state = ReadState::default();
         if layout != detect::SAVED {
             let lines = layout::elements(self.path).kind(RecordKind::Message);
-            lines.each(self.bundle, sink, |element, sink| self.line(&element, &mut progress, sink))?;
+            lines.each(self.bundle, sink, |element, sink| self.line(&element, &mut state, sink))?;
             return Ok(());
         }
         let outcome = JsonLists::new(self.path, &LISTS).each(self.bundle, sink, |list, element, sink| {
-            if list == 0 { self.line(&element, &mut progress, sink) } else { Ok(()) }
+            if list == 0 { self.line(&element, &mut state, sink) } else { Ok(()) }
         })?;
         for name in outcome.others {
             sink.warn(self.path, &format!("its field {name:?} is unknown and was not read"));
@@ -127,27 +128,24 @@ impl SessionFile<'_> {
         rest.into_json().map(unsigned_json)
     }
 
-    fn line(
-        &self,
-        element: &Element<'_>,
-        progress: &mut Progress,
-        sink: &mut Sink,
-    ) -> Result<(), ImportError> {
+    fn line(&self, element: &Element<'_>, state: &mut ReadState, sink: &mut Sink) -> Result<(), ImportError> {
         if element.index() >= MAX_LINES {
             return Err(ImportError::malformed(format!("the file has more than {MAX_LINES} lines")));
         }
+        layout::check_length(element)?;
         let mut line = Line::read(&mut element.parser(), element.text())?;
         match map::line(&mut line, true)? {
-            Mapped::Message(draft) if !self.survey.repeats(&draft) => {
-                self.message(*draft, &line, element, progress, sink)?;
+            Mapped::Message(unplaced) if !self.survey.repeats(element.index()) => {
+                self.message(*unplaced, &line, element, state, sink)?;
             }
-            Mapped::Turn(turn) => progress.begin_turn(&turn, self.survey.session.cwd.as_deref()),
-            Mapped::RollBack(Some(turns)) => progress.thread.roll_back(turns),
+            Mapped::Turn(turn) => state.begin_turn(&turn, self.survey.session.cwd.as_deref()),
+            Mapped::RollBack(Some(turns)) => state.tree.roll_back(turns),
             Mapped::RollBack(None) => {
                 sink.warn(&element.locator(), "it does not say how many turns were rolled back");
             }
             Mapped::Message(_)
             | Mapped::Session(_)
+            | Mapped::TurnBegun { .. }
             | Mapped::Name { .. }
             | Mapped::Usage(_)
             | Mapped::LeftOut(_) => {}
@@ -157,30 +155,35 @@ impl SessionFile<'_> {
 
     fn message(
         &self,
-        mut draft: Draft<'_>,
+        mut unplaced: UnplacedMessage<'_>,
         line: &Line<'_>,
         element: &Element<'_>,
-        progress: &mut Progress,
+        state: &mut ReadState,
         sink: &mut Sink,
     ) -> Result<(), ImportError> {
-        let place = progress.thread.add(draft.key(line), draft.begins_turn());
-        match draft.warning.take() {
+        if !self.survey.has_messages {
+            return Err(ImportError::malformed("the first pass found no messages in the file"));
+        }
+        let place = state.tree.add(unplaced.key(line), unplaced.begins_turn());
+        match unplaced.warning.take() {
             Some(Warning::Each(text)) => sink.warn(&element.locator(), text),
-            Some(Warning::Once(text)) if !progress.warned.contains(&text) => {
+            Some(Warning::Once(text)) if !state.warned.contains(&text) => {
                 sink.warn(&element.locator(), &text);
-                progress.warned.insert(text);
+                state.warned.insert(text);
             }
             Some(Warning::Once(_)) | None => {}
         }
-        if let Some(cwd) = &progress.cwd {
-            draft.rest.add_text("cwd", cwd);
+        if let Some(cwd) = &state.cwd {
+            unplaced.rest.add_text("cwd", cwd);
         }
-        let model = progress.model.as_deref().filter(|_| draft.role == Role::Assistant);
+        let model = state.model.as_deref().filter(|_| unplaced.role == Role::Assistant);
         if let Some(usage) = self.survey.usage(element.index()) {
-            draft.rest.add_json("usage", &usage.json);
-            draft.message.token_count = usage.output;
+            if let Some(json) = &usage.json {
+                unplaced.rest.add_json("usage", json);
+            }
+            unplaced.message.token_count = usage.output;
         }
-        let mut message = draft.finish(&place);
+        let mut message = unplaced.finish(&place);
         message.model = model.map(Cow::Borrowed);
         sink.more_messages(&[message])
     }

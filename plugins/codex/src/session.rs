@@ -1,5 +1,7 @@
 //! The session's own fields, from `session_meta` or the header of an older file.
 
+use std::collections::BTreeMap;
+
 use satchel_importer::{
     JsonError, Leftover,
     json::{Value, time_of_text},
@@ -24,6 +26,8 @@ pub(crate) struct Session {
     pub(crate) subagent: bool,
     /// The other fields as JSON text, in order.
     fields: Vec<(String, String)>,
+    /// Where each of them is.
+    places: BTreeMap<String, usize>,
     copied_from: Vec<String>,
     bytes: usize,
     /// Some fields did not fit.
@@ -32,7 +36,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// A session whose file is named after `id`, if it is.
+    /// A session with the id in the file's name, if there is one.
     pub(crate) fn named(id: Option<&str>) -> Self {
         Self { id: id.map(ToOwned::to_owned), ..Self::default() }
     }
@@ -41,7 +45,7 @@ impl Session {
     /// history of another session.
     pub(crate) fn add(&mut self, mut fields: Fields<'_>, first: bool) -> Result<(), JsonError> {
         fields.leave_out(&["type"]);
-        let id = fields.text("id");
+        let id = fields.id("id");
         let own = first || id.is_none() || self.id.is_none() || self.id.as_deref() == id;
         if !own {
             self.add_copied(id.unwrap_or_default());
@@ -107,16 +111,21 @@ impl Session {
     }
 
     fn keep(&mut self, key: &str, json: &str) {
-        let known = self.fields.iter().position(|(name, _)| name == key);
-        let bytes = key.len() + json.len();
-        if self.bytes + bytes > MAX_BYTES {
+        let known = self.places.get(key).copied().and_then(|at| self.fields.get_mut(at));
+        let bytes = match &known {
+            Some((_, value)) => self.bytes - value.len() + json.len(),
+            None => self.bytes + key.len() + json.len(),
+        };
+        if bytes > MAX_BYTES {
             self.truncated = true;
             return;
         }
-        self.bytes += bytes;
-        match known.and_then(|at| self.fields.get_mut(at)) {
-            Some((_, value)) => json.clone_into(value),
-            None => self.fields.push((key.to_owned(), json.to_owned())),
+        self.bytes = bytes;
+        if let Some((_, value)) = known {
+            json.clone_into(value);
+        } else {
+            self.places.insert(key.to_owned(), self.fields.len());
+            self.fields.push((key.to_owned(), json.to_owned()));
         }
     }
 }
@@ -163,6 +172,13 @@ mod tests {
         let expected =
             r#"{"cwd":"/a","git":{"branch":"dev"},"source":{"subagent":"review"},"copied_from":["b"]}"#;
         assert_eq!(rest.into_json().as_deref(), Some(expected));
+    }
+
+    #[test]
+    fn fields_that_are_replaced_need_no_more_room() {
+        let line = format!(r#"{{"id":"a","tools":"{}"}}"#, "x".repeat(MAX_BYTES / 2));
+        let session = session(None, &[&line, &line, &line]);
+        assert!(!session.truncated && session.fields.len() == 1);
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! The first pass over a file: what must be known before its messages are emitted.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    mem,
+};
 
 use satchel_importer::{Bundle, Element, ErrorKind, ImportError, Parser, Role};
 
@@ -9,23 +12,22 @@ use crate::{
     fields::Fields,
     injected, layout,
     line::Line,
-    map::{self, Draft, Mapped, Origin, Usage},
+    map::{self, Mapped, Origin, UnplacedMessage, Usage},
+    message_tree::MessageTree,
     session::Session,
-    thread::{Thread, digest},
+    turn::{self, Event, Turn},
 };
 
 /// Lines of one file. Real sessions have tens of thousands at most, and a record of each is in memory.
 pub(crate) const MAX_LINES: u64 = 300_000;
 /// Characters of a title, which is the first line of a message.
 const MAX_TITLE: usize = 120;
-/// Events that may give the title, until an item does.
-const MAX_TITLES: usize = 64;
 /// Types of lines that are counted by name.
 const MAX_TYPES: usize = 64;
 /// The name of all other types.
 const OTHER: &str = "other";
-/// Blocks that the events of an answer leave out.
-const BLOCKS: [&str; 2] = ["oai-mem-citation", "proposed_plan"];
+/// Bytes of the tokens of one answer that are kept; real ones have about 200.
+const MAX_USAGE: usize = 4096;
 
 /// What the whole file says.
 #[derive(Debug, Default)]
@@ -39,10 +41,12 @@ pub(crate) struct Survey {
     pub(crate) newest: Option<i64>,
     /// How many lines are no messages, by their type.
     pub(crate) left_out: BTreeMap<String, u64>,
-    /// The id of the last message.
+    /// Whether there are messages.
+    pub(crate) has_messages: bool,
+    /// The id of the last message that was not rolled back.
     pub(crate) current: Option<String>,
-    /// Digests of the texts of items.
-    texts: BTreeSet<u64>,
+    /// Indexes of the lines with events that repeat items.
+    repeated: BTreeSet<u64>,
     /// The tokens of answers, by the index of the line.
     usage: BTreeMap<u64, AnswerUsage>,
 }
@@ -51,45 +55,64 @@ pub(crate) struct Survey {
 #[derive(Debug)]
 pub(crate) struct AnswerUsage {
     pub(crate) output: Option<u64>,
-    /// As JSON text.
-    pub(crate) json: String,
+    /// As JSON text; none if it is too long.
+    pub(crate) json: Option<String>,
 }
 
-/// A message of the first pass.
-struct Record {
-    index: u32,
-    /// The index of its type among the names.
-    kind: u16,
-    assistant: bool,
-    /// Digests of its texts, if it is an event.
-    event: Option<Box<[u64]>>,
+/// A message of a turn that has not ended, or the tokens behind one.
+enum Pending {
+    Message(PendingMessage),
+    Usage(AnswerUsage),
 }
 
-/// The first pass.
+/// A message of a turn that has not ended.
+struct PendingMessage {
+    /// The index of its line.
+    index: u64,
+    key: String,
+    role: Role,
+    /// The first line of the person's own text.
+    title: Option<String>,
+    event: Option<PendingEvent>,
+}
+
+/// An event of a turn that has not ended.
+struct PendingEvent {
+    event: Event,
+    /// The number of its type.
+    kind: u8,
+    /// Whether an item before it has its text.
+    repeats: bool,
+}
+
+/// Makes a [`Survey`] from the lines of a file.
 #[derive(Default)]
-struct Pass {
+struct SurveyBuilder {
     survey: Survey,
-    thread: Thread,
-    records: Vec<Record>,
-    kinds: Vec<String>,
-    /// Index of the line, and the tokens of the answer before it.
-    usages: Vec<(u64, AnswerUsage)>,
+    tree: MessageTree,
+    turn: Turn,
+    pending: Vec<Pending>,
+    types: Types,
+    /// The index of the last answer among the messages that are not pending.
+    answer: Option<u64>,
     /// Digest of the last sum of tokens.
     total: u64,
-    /// Titles of events, with the digests of their texts.
-    titles: Vec<(Box<[u64]>, String)>,
-    /// The last item and the events behind it: their ids, and the records of the events.
-    last: Vec<(String, Option<usize>)>,
+}
+
+/// Numbers of types of lines.
+#[derive(Default)]
+struct Types {
+    numbers: BTreeMap<String, u8>,
+    names: Vec<String>,
 }
 
 impl Survey {
     /// Reads the file once.
     pub(crate) fn read(bundle: &Bundle, path: &str, format: &str) -> Result<Self, ImportError> {
-        let mut pass = Pass::default();
-        pass.survey.session = Session::named(layout::uuid(path));
-        let file = layout::elements(path);
+        let mut builder = SurveyBuilder::default();
+        builder.survey.session = Session::named(layout::uuid(path));
         let mut look = |element: Element<'_>| {
-            match pass.add(&element) {
+            match builder.add(&element) {
                 // The second pass reports it.
                 Err(error) if error.kind != ErrorKind::Malformed => return Err(error),
                 Ok(()) | Err(_) => {}
@@ -97,38 +120,32 @@ impl Survey {
             Ok(element.index() + 1 < MAX_LINES)
         };
         if format == detect::SAVED {
-            file.pointer("/items").survey(bundle, &mut look)?;
-            file.pointer("/session").survey(bundle, |element| {
-                pass.add_session(&element);
+            let object = layout::object(path);
+            object.pointer("/items").survey(bundle, &mut look)?;
+            object.pointer("/session").survey(bundle, |element| {
+                builder.add_session(&element);
                 Ok(false)
             })?;
         } else {
-            file.survey(bundle, look)?;
+            layout::elements(path).survey(bundle, look)?;
         }
-        Ok(pass.finish())
+        Ok(builder.finish())
     }
 
-    /// Whether the texts of an event are those of items.
-    pub(crate) fn repeats(&self, draft: &Draft<'_>) -> bool {
-        draft.origin == Origin::Event && self.holds(&digests(draft))
+    /// Whether the event in the line `index` repeats an item.
+    pub(crate) fn repeats(&self, index: u64) -> bool {
+        self.repeated.contains(&index)
     }
 
     /// The tokens of the answer in the line `index`.
     pub(crate) fn usage(&self, index: u64) -> Option<&AnswerUsage> {
         self.usage.get(&index)
     }
-
-    /// Whether the last of the digests, that of the whole text, or all others are those of items.
-    fn holds(&self, digests: &[u64]) -> bool {
-        let known = |digest: &u64| self.texts.contains(digest);
-        digests
-            .split_last()
-            .is_some_and(|(whole, parts)| known(whole) || (!parts.is_empty() && parts.iter().all(known)))
-    }
 }
 
-impl Pass {
+impl SurveyBuilder {
     fn add(&mut self, element: &Element<'_>) -> Result<(), ImportError> {
+        layout::check_length(element)?;
         let mut json = Parser::new(element.text(), element.arena());
         let mut line = Line::read(&mut json, element.text())?;
         let mapped = map::line(&mut line, false)?;
@@ -136,11 +153,16 @@ impl Pass {
         self.survey.oldest = times.into_iter().flatten().min();
         self.survey.newest = self.survey.newest.max(line.time);
         match mapped {
-            Mapped::Message(draft) => self.add_message(&draft, &line, element.index()),
+            Mapped::Message(unplaced) => self.add_message(&unplaced, &line, element.index()),
             Mapped::Session(fields) => self.survey.session.add(fields, element.index() == 0)?,
             Mapped::Turn(turn) => {
+                self.begin_turn(turn.id);
                 self.survey.model = turn.model.map(ToOwned::to_owned).or(self.survey.model.take());
                 self.count("turn_context");
+            }
+            Mapped::TurnBegun { kind, id } => {
+                self.begin_turn(id);
+                self.count(kind);
             }
             Mapped::Name { session, name } => {
                 if session.is_none() || session == self.survey.session.id.as_deref() {
@@ -148,10 +170,13 @@ impl Pass {
                 }
             }
             Mapped::Usage(usage) => {
-                self.add_usage(&usage, element.index());
+                self.add_usage(&usage);
                 self.count("token_count");
             }
-            Mapped::RollBack(_) => {}
+            Mapped::RollBack(turns) => {
+                self.end_turn();
+                self.tree.roll_back(turns.unwrap_or_default());
+            }
             Mapped::LeftOut(kind) => self.count(kind),
         }
         Ok(())
@@ -166,140 +191,129 @@ impl Pass {
         self.survey.newest = self.survey.newest.or(self.survey.session.created);
     }
 
-    fn add_message(&mut self, draft: &Draft<'_>, line: &Line<'_>, index: u64) {
-        let texts = digests(draft);
-        if draft.origin == Origin::Item {
-            self.survey.texts.extend(texts.iter().copied());
-            self.survey.texts.extend(variants(draft));
-            self.survey.texts.extend(&draft.files);
+    /// Begins a turn if the line belongs to another one than the lines before.
+    fn begin_turn(&mut self, id: Option<&str>) {
+        let Some(id) = id else { return };
+        if self.turn.ends_at(id) {
+            self.end_turn();
         }
-        let event = (draft.origin == Origin::Event).then(|| texts.into_boxed_slice());
-        if draft.begins_turn() {
-            self.add_title(draft, event.as_deref());
-        }
-        let (id, _) = self.thread.unique(draft.key(line));
-        if event.is_none() {
-            self.last.clear();
-        }
-        self.last.push((id, event.is_some().then_some(self.records.len())));
-        let kind = self.kind(draft.kind);
-        let assistant = draft.role == Role::Assistant;
-        // The index is below `MAX_LINES`.
-        let index = u32::try_from(index).unwrap_or(u32::MAX);
-        self.records.push(Record { index, kind, assistant, event });
+        self.turn.set_id(id);
     }
 
-    fn add_title(&mut self, draft: &Draft<'_>, event: Option<&[u64]>) {
-        if self.survey.title.is_some() || self.titles.len() == MAX_TITLES {
-            return;
+    fn add_message(&mut self, unplaced: &UnplacedMessage<'_>, line: &Line<'_>, index: u64) {
+        let event = (unplaced.origin == Origin::Event).then(|| Event::new(unplaced));
+        let repeats = event.as_ref().is_some_and(|event| self.turn.repeats(event));
+        let new_turn = unplaced.begins_turn() && !repeats && self.turn.is_answered();
+        if new_turn || self.turn.is_full() {
+            self.end_turn();
         }
-        let own = |text: &&str| !injected::is_image_marker(text) && !injected::is_injected(text);
-        let texts = draft.texts.iter().map(|text| &**text).filter(own);
-        let Some(title) = texts.map(injected::request).find_map(first_line) else { return };
-        match event {
-            Some(event) => self.titles.push((event.into(), title)),
-            None => self.survey.title = Some(title),
+        if let Some(event) = event.as_ref().filter(|_| repeats) {
+            self.turn.take(event);
         }
+        self.turn.add(unplaced);
+        let title = (self.survey.title.is_none() && unplaced.begins_turn()).then(|| title_of(unplaced));
+        let event =
+            event.map(|event| PendingEvent { event, kind: self.types.number(unplaced.kind), repeats });
+        self.pending.push(Pending::Message(PendingMessage {
+            index,
+            key: unplaced.key(line),
+            role: unplaced.role,
+            title: title.flatten(),
+            event,
+        }));
     }
 
-    fn add_usage(&mut self, usage: &Usage<'_>, index: u64) {
-        let total = digest(usage.total);
+    fn add_usage(&mut self, usage: &Usage<'_>) {
+        let total = turn::digest(usage.total);
         let repeated = !usage.total.is_empty() && total == self.total;
         self.total = total;
-        if let (Some(last), false) = (usage.last, repeated) {
-            let usage = AnswerUsage { output: usage.output, json: last.to_owned() };
-            self.usages.push((index, usage));
+        // Only the first one behind an answer counts.
+        if repeated || matches!(self.pending.last(), Some(Pending::Usage(_))) {
+            return;
+        }
+        if let Some(last) = usage.last {
+            let json = (last.len() <= MAX_USAGE).then(|| last.to_owned());
+            self.pending.push(Pending::Usage(AnswerUsage { output: usage.output, json }));
         }
     }
 
     fn count(&mut self, kind: &str) {
-        let kind = self.kind(kind);
-        self.count_kind(kind);
+        let number = self.types.number(kind);
+        self.count_number(number);
     }
 
-    fn count_kind(&mut self, kind: u16) {
-        let name = self.kinds.get(usize::from(kind)).map_or(OTHER, String::as_str);
+    fn count_number(&mut self, number: u8) {
+        let name = self.types.name(number);
         match self.survey.left_out.get_mut(name) {
             Some(count) => *count += 1,
             None => drop(self.survey.left_out.insert(name.to_owned(), 1)),
         }
     }
 
-    /// The index of a type's name; types beyond the limit share one.
-    fn kind(&mut self, kind: &str) -> u16 {
-        let kind = if self.kinds.len() == MAX_TYPES || kind.len() > MAX_TITLE { OTHER } else { kind };
-        let known = self.kinds.iter().position(|known| known == kind);
-        let at = known.unwrap_or_else(|| {
-            self.kinds.push(kind.to_owned());
-            self.kinds.len() - 1
-        });
-        u16::try_from(at).unwrap_or_default()
+    /// Decides which events of the turn repeat its items, now that all of these are known.
+    fn end_turn(&mut self) {
+        let mut turn = mem::take(&mut self.turn);
+        for pending in mem::take(&mut self.pending) {
+            match pending {
+                Pending::Message(message) => self.place(message, &mut turn),
+                Pending::Usage(usage) => {
+                    if let Some(answer) = self.answer {
+                        self.survey.usage.entry(answer).or_insert(usage);
+                    }
+                }
+            }
+        }
+        self.turn = turn.next();
     }
 
-    /// Decides which events repeat items, now that all items are known.
+    fn place(&mut self, message: PendingMessage, turn: &mut Turn) {
+        if let Some(PendingEvent { event, kind, repeats }) = message.event
+            && (repeats || turn.take_if_repeats(&event))
+        {
+            self.survey.repeated.insert(message.index);
+            self.count_number(kind);
+            return;
+        }
+        self.survey.has_messages = true;
+        self.survey.title = self.survey.title.take().or(message.title);
+        self.tree.add(message.key, message.role == Role::User);
+        if message.role == Role::Assistant {
+            self.answer = Some(message.index);
+        }
+    }
+
     fn finish(mut self) -> Survey {
-        let survey = &self.survey;
-        let dropped = |record: &Record| record.event.as_deref().is_some_and(|event| survey.holds(event));
-        let is_dropped = |at: &Option<usize>| at.and_then(|at| self.records.get(at)).is_some_and(dropped);
-        let last = self.last.iter().rev().find(|(_, record)| !is_dropped(record));
-        let current = last.map(|(id, _)| id.clone());
-        let mut titles = self.titles.iter().filter(|(event, _)| !survey.holds(event));
-        let title = titles.next().map(|(_, title)| title.clone());
-        let (repeated, own): (Vec<&Record>, Vec<&Record>) =
-            self.records.iter().partition(|record| dropped(record));
-        let repeated: Vec<u16> = repeated.into_iter().map(|record| record.kind).collect();
-        let answers = own.into_iter().filter(|record| record.assistant);
-        let answers: Vec<u64> = answers.map(|record| u64::from(record.index)).collect();
-        repeated.into_iter().for_each(|kind| self.count_kind(kind));
-        self.survey.usage = usage_of(&answers, self.usages);
-        self.survey.title = self.survey.title.or(title);
-        self.survey.current = current;
+        self.end_turn();
+        self.survey.current = self.tree.into_last();
         self.survey
     }
 }
 
-/// The tokens of each answer: those in the lines between it and the next one. `answers` are indexes of lines, in order.
-fn usage_of(answers: &[u64], usages: Vec<(u64, AnswerUsage)>) -> BTreeMap<u64, AnswerUsage> {
-    let mut found = BTreeMap::new();
-    for (index, usage) in usages {
-        let behind = answers.partition_point(|answer| *answer < index);
-        if let Some(answer) = behind.checked_sub(1).and_then(|at| answers.get(at)) {
-            found.insert(*answer, usage);
+impl Types {
+    /// The number of a type; types beyond the limit share one.
+    fn number(&mut self, kind: &str) -> u8 {
+        if let Some(number) = self.numbers.get(kind) {
+            return *number;
         }
-    }
-    found
-}
-
-/// Digests of the texts of a message, each with its role; that of the whole text is last. Of a message without texts, those of its files.
-fn digests(draft: &Draft<'_>) -> Vec<u64> {
-    let of = |text: &str| text_digest(draft.role, text);
-    match draft.texts.as_slice() {
-        [] => draft.files.clone(),
-        [text] => vec![of(text)],
-        texts => texts.iter().map(|text| of(text)).chain([of(&texts.concat())]).collect(),
-    }
-}
-
-/// Digests of the texts of a message as events have them: joined by line breaks, without the blocks that events leave out, and the
-/// texts inside these.
-fn variants(draft: &Draft<'_>) -> Vec<u64> {
-    let mut found = vec![text_digest(draft.role, &draft.texts.join("\n"))];
-    for text in &draft.texts {
-        for block in BLOCKS {
-            if let Some((before, rest)) = text.split_once(&format!("<{block}>"))
-                && let Some((inside, after)) = rest.split_once(&format!("</{block}>"))
-            {
-                found.push(text_digest(draft.role, inside));
-                found.push(text_digest(draft.role, &format!("{before}{after}")));
+        match u8::try_from(self.names.len()) {
+            Ok(number) if self.names.len() < MAX_TYPES && kind.len() <= MAX_TITLE => {
+                self.numbers.insert(kind.to_owned(), number);
+                self.names.push(kind.to_owned());
+                number
             }
+            _ => u8::MAX,
         }
     }
-    found
+
+    fn name(&self, number: u8) -> &str {
+        self.names.get(usize::from(number)).map_or(OTHER, String::as_str)
+    }
 }
 
-fn text_digest(role: Role, text: &str) -> u64 {
-    // The same words may be said by both sides.
-    digest(text.trim()) ^ (role as u64)
+fn title_of(unplaced: &UnplacedMessage<'_>) -> Option<String> {
+    let own = |text: &&str| !injected::is_image_marker(text) && !injected::is_injected(text);
+    let texts = unplaced.texts.iter().map(|text| &**text).filter(own);
+    texts.map(injected::request).find_map(first_line)
 }
 
 fn first_line(text: &str) -> Option<String> {
@@ -355,6 +369,101 @@ mod tests {
         ]);
         let outputs: Vec<_> = survey.usage.iter().map(|(at, usage)| (*at, usage.output)).collect();
         assert_eq!(outputs, [(1, Some(7)), (4, Some(2))]);
+    }
+
+    fn item(role: &str, texts: &[&str]) -> String {
+        let part = |text: &&str| format!(r#"{{"type":"input_text","text":"{text}"}}"#);
+        let parts: Vec<_> = texts.iter().map(part).collect();
+        format!(
+            r#"{{"type":"response_item","payload":{{"type":"message","role":"{role}","content":[{}]}}}}"#,
+            parts.join(",")
+        )
+    }
+
+    fn event(kind: &str, text: &str) -> String {
+        format!(r#"{{"type":"event_msg","payload":{{"type":"{kind}","message":"{text}"}}}}"#)
+    }
+
+    /// The indexes of the lines that repeat others.
+    fn repeated(lines: &[String]) -> Vec<u64> {
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        survey(&lines).repeated.into_iter().collect()
+    }
+
+    #[test]
+    fn events_leave_out_plans_and_citations_of_answers() {
+        let cite = |text: &str| format!("<oai-mem-citation>{text}</oai-mem-citation>");
+        let plan = "<proposed_plan>\\n- step\\n</proposed_plan>\\n";
+        let (one, two) = (cite("x"), cite("y"));
+        for (texts, shown) in [
+            (vec![format!("before\\n{plan}after")], "before\\nafter"),
+            (vec![format!("before\\n{plan}after {one}")], "before\\nafter"),
+            (vec![format!("before {one}and {two}after")], "before and after"),
+            (vec![format!("before{one}"), format!(" after{two}")], "before after"),
+            (vec!["before <oai-mem-citation>x".to_owned()], "before"),
+        ] {
+            let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+            let lines = [event("agent_message", shown), item("assistant", &texts)];
+            assert_eq!(repeated(&lines), [0], "{texts:?}");
+        }
+        let plan_event = r#"{"type":"event_msg","payload":{"type":"item_completed","item":{"type":"Plan","text":"- step\n"}}}"#;
+        let lines = [item("assistant", &[&format!("before\\n{plan}after")]), plan_event.to_owned()];
+        assert_eq!(repeated(&lines), [1]);
+    }
+
+    #[test]
+    fn events_leave_out_the_markers_of_images() {
+        let item = item("user", &["a", "<image name=[Image #1]>", "</image>", "b"]);
+        assert_eq!(repeated(&[item, event("user_message", "ab")]), [1]);
+    }
+
+    #[test]
+    fn completed_items_that_only_name_files_are_no_messages() {
+        let named = r#"{"type":"event_msg","payload":{"type":"item_completed","item":{"type":"UserMessage","content":[{"type":"local_image","path":"/a b c.png"},{"type":"skill","name":"s"},{"type":"mention","name":"m"}]}}}"#;
+        let survey = survey(&[named]);
+        assert!(!survey.has_messages);
+        assert_eq!(survey.left_out.get("item_completed"), Some(&1));
+    }
+
+    #[test]
+    fn events_are_compared_with_the_items_of_their_turn() {
+        let ask = |text: &str| [item("user", &[text]), event("user_message", text)];
+        let answer = || item("assistant", &["Done."]);
+        let done = || event("agent_message", "Done.");
+        let lines = [ask("Go on.").to_vec(), vec![answer()], ask("Go on.").to_vec(), vec![done()]].concat();
+        assert_eq!(repeated(&lines), [1, 4], "the last answer has no item");
+        let only_event = vec![event("user_message", "Go on.")];
+        let lines = [ask("Go on.").to_vec(), vec![answer()], only_event, vec![done()]].concat();
+        assert_eq!(repeated(&lines), [1], "the person wrote it twice");
+        let turn = |id: &str| format!(r#"{{"type":"turn_context","payload":{{"turn_id":"{id}"}}}}"#);
+        let lines = [turn("a"), answer(), turn("a"), done(), turn("b"), done()];
+        assert_eq!(repeated(&lines), [3]);
+        let thought =
+            r#"{"type":"event_msg","payload":{"type":"agent_reasoning","text":"Done."}}"#.to_owned();
+        assert_eq!(repeated(&[answer(), thought]), [0; 0], "a thought is not an answer");
+    }
+
+    #[test]
+    fn the_first_tokens_behind_an_answer_count() {
+        let tokens = |output: &str| {
+            format!(
+                r#"{{"type":"event_msg","payload":{{"type":"token_count","info":{{"last_token_usage":{{"output_tokens":{output}}}}}}}}}"#
+            )
+        };
+        let seen = survey(&[ANSWER, &tokens("1"), &tokens("2"), EVENT, &tokens("3")]);
+        assert_eq!(seen.usage(0).and_then(|usage| usage.output), Some(1));
+        let long = tokens(&format!("4,\"more\":\"{}\"", "x".repeat(MAX_USAGE)));
+        let seen = survey(&[ANSWER, &long]);
+        assert!(seen.usage(0).is_some_and(|usage| usage.json.is_none() && usage.output == Some(4)));
+    }
+
+    #[test]
+    fn types_beyond_the_limit_are_counted_together() {
+        let mut types = Types::default();
+        let numbers: BTreeSet<u8> = (0..500).map(|at| types.number(&format!("type {at}"))).collect();
+        assert_eq!((numbers.len(), types.names.len()), (MAX_TYPES + 1, MAX_TYPES));
+        let known = types.number("type 3");
+        assert_eq!((types.name(known), types.name(u8::MAX)), ("type 3", OTHER));
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! Calls of tools and their results, each in its own message.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeSet};
 
 use satchel_importer::{
     Arena, Attachment, AttachmentKind, ImportError, JsonError, Role, ToolCall, ToolInput, json::Value,
 };
 
-use super::{Draft, Mapped, parts::Parts};
-use crate::fields::Fields;
+use super::{Mapped, UnplacedMessage, parts::Parts};
+use crate::fields::{Fields, MAX_ID};
 
 /// A type of call.
 struct CallType {
@@ -48,25 +48,26 @@ pub(super) fn call<'a>(
 ) -> Result<Mapped<'a>, ImportError> {
     let arena = payload.arena();
     let Some(known) = CALLS.iter().find(|call| call.kind == kind) else { return Ok(Mapped::LeftOut(kind)) };
-    let mut draft = Draft { kind, id: payload.text("id"), role: Role::Assistant, ..Draft::default() };
-    draft.call = payload.text("call_id");
+    let mut unplaced =
+        UnplacedMessage { kind, id: payload.id("id"), role: Role::Assistant, ..UnplacedMessage::default() };
+    unplaced.call = payload.id("call_id");
     let input = input(payload.take(known.input), arena);
-    draft.message.tool_calls = vec![ToolCall {
-        id: draft.call.or(draft.id).map(Cow::Borrowed),
+    unplaced.message.tool_calls = vec![ToolCall {
+        id: unplaced.call.or(unplaced.id).map(Cow::Borrowed),
         name: payload.text("name").unwrap_or(known.name).into(),
         input,
         output: None,
     }];
     let image = if kind == IMAGE { payload.text("result") } else { None };
-    draft.rest = payload.into_rest();
+    unplaced.rest = payload.into_rest();
     if let Some(base64) = image {
         let mut parts = Parts::read(Value::Null, arena, decode)?;
         let mut attachment = Attachment { kind: AttachmentKind::Image, ..Attachment::default() };
         parts.set_bytes(&mut attachment, base64);
         parts.attachments.push(attachment);
-        parts.move_to(&mut draft, "result");
+        parts.move_to(&mut unplaced, "result");
     }
-    Ok(Mapped::Message(Box::new(draft)))
+    Ok(Mapped::Message(Box::new(unplaced)))
 }
 
 fn input<'a>(value: Value<'a>, arena: &'a Arena) -> Option<ToolInput<'a>> {
@@ -84,19 +85,19 @@ pub(super) fn output<'a>(
     decode: bool,
 ) -> Result<Mapped<'a>, ImportError> {
     let arena = payload.arena();
-    let mut draft = Draft { kind, id: payload.text("id"), role: Role::Tool, ..Draft::default() };
-    draft.call = payload.get("call_id").nonempty_text();
+    let mut unplaced =
+        UnplacedMessage { kind, id: payload.id("id"), role: Role::Tool, ..UnplacedMessage::default() };
+    unplaced.call = payload.get("call_id").nonempty_text().filter(|id| id.len() <= MAX_ID);
     let (output, others) = unwrap(payload.take("output"), arena)?;
     let parts = Parts::read(output, arena, decode)?;
     payload.take("type");
-    for (key, value) in others.iter().flat_map(Fields::iter) {
-        if payload.get(key) == Value::Null {
-            payload.push(key, value);
-        }
+    let own: BTreeSet<&str> = payload.iter().map(|(key, _)| key).collect();
+    for (key, value) in others.iter().flat_map(Fields::iter).filter(|(key, _)| !own.contains(key)) {
+        payload.push(key, value);
     }
-    draft.rest = payload.into_rest();
-    parts.move_to(&mut draft, "output");
-    Ok(Mapped::Message(Box::new(draft)))
+    unplaced.rest = payload.into_rest();
+    parts.move_to(&mut unplaced, "output");
+    Ok(Mapped::Message(Box::new(unplaced)))
 }
 
 /// The output itself, if it is inside an object: `{"content":…,"success":…}`, or the text `{"output":…,"metadata":…}`. And the other
@@ -113,11 +114,21 @@ fn unwrap<'a>(output: Value<'a>, arena: &'a Arena) -> Result<(Value<'a>, Option<
         Err(_) if key == "output" => return Ok((output, None)),
         Err(error) => return Err(error),
     };
-    let own = |name: &str| name == key || matches!(name, "metadata" | "success");
-    if fields.get(key) == Value::Null || (key == "output" && fields.iter().any(|(name, _)| !own(name))) {
+    let known = match key {
+        "output" => is_result(&fields),
+        _ => fields.get(key) != Value::Null,
+    };
+    if !known {
         return Ok((output, None));
     }
     Ok((fields.take(key), Some(fields)))
+}
+
+/// Whether it is a text with metadata and nothing else, as Codex writes it. Tools print other objects with an `output`.
+fn is_result(fields: &Fields<'_>) -> bool {
+    let metadata = fields.get("metadata").raw().is_some_and(|raw| raw.starts_with('{'));
+    let only = fields.iter().all(|(name, _)| matches!(name, "output" | "metadata"));
+    metadata && only && fields.get("output").text().is_some()
 }
 
 #[cfg(test)]
@@ -134,7 +145,17 @@ mod tests {
         let wrapped = r#"{"output":"a\n","metadata":{"exit_code":0}}"#;
         assert_eq!(unwrapped(Value::Text(wrapped)), (Value::Text("a\n"), 1));
         assert_eq!(unwrapped(Value::Raw(r#"{"content":"a","success":true}"#)), (Value::Text("a"), 1));
-        for plain in [r#"{"output":"a","files":[1]}"#, r#"{"a":1}"#, r#"{"output":"a"#, "a"] {
+        for plain in [
+            r#"{"output":"a","files":[1]}"#,
+            r#"{"a":1}"#,
+            r#"{"output":"a"#,
+            "a",
+            r#"{"output":"a"}"#,
+            r#"{"output":"a","metadata":1}"#,
+            r#"{"output":1,"metadata":{}}"#,
+            "{\"output\":\"ok\",\"metadata\":{\"exit_code\":0}}\nwarning: 3 tests failed",
+            "{\"output\":\"ok\"}\nwarning: 3 tests failed",
+        ] {
             assert_eq!(unwrapped(Value::Text(plain)), (Value::Text(plain), 0), "{plain}");
         }
     }

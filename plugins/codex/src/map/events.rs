@@ -4,14 +4,14 @@ use std::borrow::Cow;
 
 use satchel_importer::{AttachmentKind, ImportError, Role, json::Value};
 
-use super::{Draft, Mapped, Origin, Usage, items, parts::Parts, unknown};
+use super::{Mapped, Origin, UnplacedMessage, Usage, items, parts::Parts, unknown};
 use crate::{
     fields::{self, Fields},
     injected,
 };
 
 /// Events that hold no message: the progress of turns and tools, requests for permission, settings. Their results are items too.
-const BOOKKEEPING: [&str; 33] = [
+const BOOKKEEPING: [&str; 31] = [
     "apply_patch_approval_request",
     "background_event",
     "context_compacted",
@@ -33,20 +33,18 @@ const BOOKKEEPING: [&str; 33] = [
     "shutdown_complete",
     "sub_agent_activity",
     "task_complete",
-    "task_started",
     "terminal_interaction",
     "thread_goal_updated",
     "thread_settings_applied",
     "turn_complete",
     "turn_diff",
-    "turn_started",
     "undo_completed",
     "undo_started",
     "view_image_tool_call",
     "web_search_begin",
     "web_search_end",
 ];
-/// The kind of a text by the person.
+/// The `kind` of a text that the person wrote.
 const PLAIN: &str = "plain";
 /// What the names of further such events begin with.
 const BOOKKEEPING_GROUPS: [&str; 4] = ["collab_", "dynamic_tool_call_", "exec_command_", "hook_"];
@@ -80,6 +78,7 @@ pub(super) fn event(mut payload: Fields<'_>, decode: bool) -> Result<Mapped<'_>,
         "error" | "warning" | "stream_error" => report(kind, payload, "message"),
         "turn_aborted" => report(kind, payload, "reason"),
         "item_completed" => completed(payload, decode)?,
+        "task_started" | "turn_started" => Mapped::TurnBegun { kind, id: payload.text("turn_id") },
         "token_count" => usage(&payload)?,
         "thread_rolled_back" => Mapped::RollBack(payload.get("num_turns").as_u64()),
         "thread_name_updated" => Mapped::Name {
@@ -98,28 +97,30 @@ fn user_message(mut payload: Fields<'_>, decode: bool) -> Result<Mapped<'_>, Imp
     let mut images = Parts::read(Value::Null, arena, decode)?;
     if let Some(raw) = payload.get("images").raw().filter(|raw| raw.starts_with('[')) {
         payload.take("images");
+        let mut others = Vec::new();
         for item in fields::items(raw, arena)? {
             match item.text().and_then(|url| images.file(url, AttachmentKind::Image)) {
                 Some(image) => images.attachments.push(image),
-                None => payload.push("images", item),
+                None => others.push(item.json()),
             }
         }
+        payload.push("images", Value::Raw(arena.alloc_str(&format!("[{}]", others.join(",")))));
     }
     // Until October 2025 the event said what the text is.
     let kind = payload.get("kind").text().unwrap_or(PLAIN);
     let injected = kind != PLAIN || text.is_some_and(injected::is_injected);
-    let mut draft = Draft {
+    let mut unplaced = UnplacedMessage {
         kind: "user_message",
         role: if injected { Role::System } else { Role::User },
         texts: text.map(Cow::Borrowed).into_iter().collect(),
         origin: Origin::Event,
         hidden: injected,
-        ..Draft::default()
+        ..UnplacedMessage::default()
     };
     payload.take("type");
-    draft.rest = payload.into_rest();
-    images.move_to(&mut draft, "images");
-    Ok(draft.unless_empty())
+    unplaced.rest = payload.into_rest();
+    images.move_to(&mut unplaced, "images");
+    Ok(unplaced.unless_empty())
 }
 
 /// A text of the model.
@@ -127,17 +128,23 @@ fn text<'a>(kind: &'a str, mut payload: Fields<'a>, key: &str, thought: bool) ->
     let texts = payload.text(key).map(Cow::Borrowed).into_iter().collect();
     payload.take("type");
     let rest = payload.into_rest();
-    let mut draft =
-        Draft { kind, role: Role::Assistant, texts, rest, origin: Origin::Event, ..Draft::default() };
-    draft.message.is_thought = thought;
-    draft.unless_empty()
+    let mut unplaced = UnplacedMessage {
+        kind,
+        role: Role::Assistant,
+        texts,
+        rest,
+        origin: Origin::Event,
+        ..UnplacedMessage::default()
+    };
+    unplaced.message.is_thought = thought;
+    unplaced.unless_empty()
 }
 
 /// A message of the program itself.
 fn report<'a>(kind: &'a str, mut payload: Fields<'a>, key: &str) -> Mapped<'a> {
     let texts = payload.text(key).map(Cow::Borrowed).into_iter().collect();
     let rest = payload.into_rest();
-    Draft { kind, role: Role::System, texts, rest, ..Draft::default() }.unless_empty()
+    UnplacedMessage { kind, role: Role::System, texts, rest, ..UnplacedMessage::default() }.unless_empty()
 }
 
 /// A completed item of a turn.
@@ -164,22 +171,23 @@ fn completed(mut payload: Fields<'_>, decode: bool) -> Result<Mapped<'_>, Import
     let parts = Parts::read(item.take(content), item.arena(), decode)?;
     let injected = role == Role::User && parts.texts.iter().all(|text| injected::is_injected(text));
     let injected = injected && !parts.texts.is_empty();
-    let mut draft = Draft { kind: "item_completed", origin: Origin::Event, ..Draft::default() };
-    (draft.role, draft.hidden) = if injected { (Role::System, true) } else { (role, false) };
-    draft.rest = item.into_rest();
-    parts.move_to(&mut draft, content);
-    Ok(draft.unless_empty())
+    let mut unplaced =
+        UnplacedMessage { kind: "item_completed", origin: Origin::Event, ..UnplacedMessage::default() };
+    (unplaced.role, unplaced.hidden) = if injected { (Role::System, true) } else { (role, false) };
+    unplaced.rest = item.into_rest();
+    parts.move_to(&mut unplaced, content);
+    Ok(unplaced.unless_empty())
 }
 
 /// Marks a message as one that may repeat an item.
 fn as_event(mapped: Mapped<'_>) -> Mapped<'_> {
     match mapped {
-        Mapped::Message(mut draft) => {
-            draft.origin = Origin::Event;
-            if let Some(id) = draft.id.take() {
-                draft.rest.add_text("id", id);
+        Mapped::Message(mut unplaced) => {
+            unplaced.origin = Origin::Event;
+            if let Some(id) = unplaced.id.take() {
+                unplaced.rest.add_text("id", id);
             }
-            Mapped::Message(draft)
+            Mapped::Message(unplaced)
         }
         other => other,
     }

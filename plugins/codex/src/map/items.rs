@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use satchel_importer::{ImportError, Role, json::Value};
 
-use super::{Draft, Mapped, Origin, Warning, calls, parts::Parts, shortened, unknown};
+use super::{Mapped, Origin, UnplacedMessage, Warning, calls, parts::Parts, shortened, unknown};
 use crate::{
     fields::{Fields, items},
     injected,
@@ -60,10 +60,18 @@ pub(super) fn item(mut payload: Fields<'_>, decode: bool) -> Result<Mapped<'_>, 
 pub(super) fn compacted(mut payload: Fields<'_>) -> Mapped<'_> {
     payload.leave_out(&LEFT_OUT);
     let texts = payload.text("message").map(Cow::Borrowed).into_iter().collect();
-    let id = payload.text("id");
+    let id = payload.id("id");
     let rest = payload.into_rest();
-    Draft { kind: "compacted", id, role: Role::System, texts, rest, hidden: true, ..Draft::default() }
-        .unless_empty()
+    UnplacedMessage {
+        kind: "compacted",
+        id,
+        role: Role::System,
+        texts,
+        rest,
+        hidden: true,
+        ..UnplacedMessage::default()
+    }
+    .unless_empty()
 }
 
 /// Maps a message from one agent to another.
@@ -75,11 +83,12 @@ pub(super) fn agent_message<'a>(
     let parts = Parts::read(payload.take("content"), payload.arena(), decode)?;
     payload.leave_out(&LEFT_OUT);
     payload.take("type");
-    let mut draft = Draft { kind, id: payload.text("id"), role: Role::Assistant, ..Draft::default() };
-    draft.origin = Origin::Item;
-    draft.rest = payload.into_rest();
-    parts.move_to(&mut draft, "content");
-    Ok(draft.unless_empty())
+    let mut unplaced =
+        UnplacedMessage { kind, id: payload.id("id"), role: Role::Assistant, ..UnplacedMessage::default() };
+    unplaced.origin = Origin::Item;
+    unplaced.rest = payload.into_rest();
+    parts.move_to(&mut unplaced, "content");
+    Ok(unplaced.unless_empty())
 }
 
 /// Maps a summary of reasoning, or its text if there is no summary.
@@ -91,19 +100,20 @@ pub(super) fn reasoning<'a>(
     decode: bool,
 ) -> Result<Mapped<'a>, ImportError> {
     let arena = payload.arena();
-    let mut draft = Draft { kind, role: Role::Assistant, origin: Origin::Item, ..Draft::default() };
-    draft.message.is_thought = true;
+    let mut unplaced =
+        UnplacedMessage { kind, role: Role::Assistant, origin: Origin::Item, ..UnplacedMessage::default() };
+    unplaced.message.is_thought = true;
     let summaries = Parts::read(payload.take(summary), arena, decode)?;
     let has_summary = !summaries.texts.is_empty();
     let contents = (!has_summary).then(|| Parts::read(payload.take(content), arena, decode)).transpose()?;
-    draft.id = payload.text("id");
+    unplaced.id = payload.id("id");
     payload.leave_out(&["type", "encrypted_content"]);
-    draft.rest = payload.into_rest();
-    summaries.move_to(&mut draft, summary);
+    unplaced.rest = payload.into_rest();
+    summaries.move_to(&mut unplaced, summary);
     if let Some(contents) = contents {
-        contents.move_to(&mut draft, content);
+        contents.move_to(&mut unplaced, content);
     }
-    Ok(draft.unless_empty())
+    Ok(unplaced.unless_empty())
 }
 
 /// Maps a message of the person, the model, or the program.
@@ -112,10 +122,14 @@ fn message(mut payload: Fields<'_>, decode: bool) -> Result<Mapped<'_>, ImportEr
     let content = payload.take("content");
     let parts = Parts::read(content, arena, decode)?;
     let kinds = kinds(&payload)?;
-    let mut draft =
-        Draft { kind: "message", id: payload.text("id"), origin: Origin::Item, ..Draft::default() };
+    let mut unplaced = UnplacedMessage {
+        kind: "message",
+        id: payload.id("id"),
+        origin: Origin::Item,
+        ..UnplacedMessage::default()
+    };
     let role = payload.text("role");
-    (draft.role, draft.hidden, draft.warning) = match role {
+    (unplaced.role, unplaced.hidden, unplaced.warning) = match role {
         Some("user") => role_of_user(&parts, &kinds),
         Some("assistant") => (Role::Assistant, false, None),
         Some("developer" | "system") => (Role::System, true, None),
@@ -130,9 +144,9 @@ fn message(mut payload: Fields<'_>, decode: bool) -> Result<Mapped<'_>, ImportEr
         payload.push("role", Value::Text(role));
     }
     payload.take("type");
-    draft.rest = payload.into_rest();
-    parts.move_to(&mut draft, "content");
-    Ok(draft.unless_empty())
+    unplaced.rest = payload.into_rest();
+    parts.move_to(&mut unplaced, "content");
+    Ok(unplaced.unless_empty())
 }
 
 /// The role of a message in the person's name, and whether it is hidden: Codex adds texts of its own in that name.

@@ -7,10 +7,10 @@ use satchel_importer::{
     Arena, Attachment, AttachmentKind, JsonError, Leftover, Source, address, json::Value,
 };
 
-use super::{Draft, Warning};
+use super::{UnplacedMessage, Warning};
 use crate::{
     fields::{Fields, add, items},
-    thread::digest,
+    turn::digest,
 };
 
 /// The host accepts 16 MiB of bytes in one attachment.
@@ -26,6 +26,8 @@ const ADDRESSES: [(&str, AttachmentKind); 2] =
 const UNREADABLE: &str = "a file in it cannot be decoded or is larger than 16 MiB; it is left out";
 /// Fields of parts that are known and kept.
 const KEPT: [&str; 4] = ["annotations", "detail", "logprobs", "text_elements"];
+/// Parts that only name something. They are kept, and are no reason for a message.
+const NAMES: [&str; 3] = ["local_image", "mention", "skill"];
 
 /// What a content holds.
 #[derive(Default)]
@@ -60,17 +62,17 @@ impl<'a> Parts<'a> {
     }
 
     /// Moves everything to the message; what remains is kept under `key`.
-    pub(super) fn move_to(self, draft: &mut Draft<'a>, key: &'a str) {
-        draft.texts.extend(self.texts);
-        draft.message.attachments.extend(self.attachments);
-        draft.files.extend(self.files);
+    pub(super) fn move_to(self, unplaced: &mut UnplacedMessage<'a>, key: &'a str) {
+        unplaced.texts.extend(self.texts);
+        unplaced.message.attachments.extend(self.attachments);
+        unplaced.files.extend(self.files);
         if !self.remaining.is_empty() {
-            draft.rest.add_json(key, &format!("[{}]", self.remaining.join(",")));
+            unplaced.rest.add_json(key, &format!("[{}]", self.remaining.join(",")));
         }
-        draft.odd |= !self.unknown.is_empty();
-        self.unknown.iter().for_each(|value| draft.rest.note_unknown(key, *value));
+        unplaced.has_unknown_parts |= !self.unknown.is_empty();
+        self.unknown.iter().for_each(|value| unplaced.rest.note_unknown(key, *value));
         if self.unreadable {
-            draft.warning = Some(Warning::Each(UNREADABLE));
+            unplaced.warning = Some(Warning::Each(UNREADABLE));
         }
     }
 
@@ -90,6 +92,11 @@ impl<'a> Parts<'a> {
             Some(_) => fields.take("text").text(),
             None if kind == "encrypted_content" => {
                 fields.take("encrypted_content").text().filter(|text| !text.starts_with(ENCRYPTED))
+            }
+            None if NAMES.contains(&kind) => {
+                self.count += 1;
+                self.remaining.push(part.json());
+                return Ok(());
             }
             None if self.add_file(&mut fields)? => None,
             None => {

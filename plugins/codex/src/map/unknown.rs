@@ -2,7 +2,7 @@
 
 use satchel_importer::{ImportError, Role, json::Value};
 
-use super::{Draft, Mapped, Origin, Warning, parts::Parts, shortened};
+use super::{Mapped, Origin, UnplacedMessage, Warning, parts::Parts, shortened};
 use crate::fields::Fields;
 
 /// Fields that may hold the text.
@@ -17,20 +17,20 @@ pub(super) fn unknown<'a>(
     let kind = if kind.is_empty() { "untyped" } else { kind };
     let text = TEXTS.into_iter().find(|key| payload.get(key) != Value::Null);
     let parts = text.map(|key| Parts::read(payload.take(key), payload.arena(), decode)).transpose()?;
-    let mut draft = Draft { kind, origin: Origin::Event, ..Draft::default() };
-    draft.role = match payload.get("role").text() {
+    let mut unplaced = UnplacedMessage { kind, origin: Origin::Event, ..UnplacedMessage::default() };
+    unplaced.role = match payload.get("role").text() {
         Some("user") => Role::User,
         Some("assistant") => Role::Assistant,
         Some("tool") => Role::Tool,
         _ => Role::System,
     };
-    draft.rest = payload.into_rest();
+    unplaced.rest = payload.into_rest();
     if let (Some(parts), Some(key)) = (parts, text) {
-        parts.move_to(&mut draft, key);
+        parts.move_to(&mut unplaced, key);
         // Without natural language it is not worth a message.
-        draft.odd = false;
+        unplaced.has_unknown_parts = false;
     }
-    draft.warning =
+    unplaced.warning =
         Some(Warning::Once(format!("its type {:?} is unknown; it is read as a message", shortened(kind))));
-    Ok(draft.unless_empty())
+    Ok(unplaced.unless_empty())
 }

@@ -22,6 +22,6 @@ fn the_sample_is_read_completely() {
     let roles: Vec<Role> = messages.iter().map(|message| message.role).collect();
     assert_eq!(roles, [System, User, Assistant, Assistant, Tool, Assistant, Tool, Assistant, User]);
     assert_eq!(text(&messages[4]), "fichier_a.txt\nfichier_b.txt");
-    assert_eq!(text(&messages[6]), "Success");
+    assert_eq!(text(&messages[6]), r#"{"output":"Success"}"#, "it has no metadata");
     assert_eq!(messages[8].id, format!("{}:2", messages[1].id), "the last line is a copy of the third");
 }

@@ -1,13 +1,16 @@
 //! Checks the field table of the README against every leaf of every fixture.
 
+use std::{collections::BTreeSet, sync::LazyLock};
+
 use satchel_importer::{
     address::unsigned,
     names,
-    testkit::{Emitted, FieldTable, FixtureError, round_trip::time_of},
+    testkit::{Emitted, FieldTable, FixtureError, fixture_files, round_trip::time_of},
 };
 use satchel_plugin_codex::Codex;
 use serde_json::Value;
 
+const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures");
 /// Values of the sessions whose history was copied, of names and branches that were replaced, and of items that are left out.
 const REPLACED: [&str; 6] =
     ["2026-04-01T08:00:00.000Z", "/home/rosa/old", "0.120.0", "Ponds", "side", "rs_9"];
@@ -24,7 +27,16 @@ fn every_field_is_mapped_as_documented() -> Result<(), FixtureError> {
         ("tokens", tokens),
     ];
     let table = FieldTable::parse(include_str!("../../README.md"), root, &rules);
-    table.check::<Codex>(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures"))
+    table.check::<Codex>(FIXTURES)
+}
+
+#[test]
+fn the_rules_can_fail() {
+    let nothing = Emitted::default();
+    let lost = Value::from("run the tests");
+    assert!(!encrypted(&lost, &nothing), "a plain text is lost");
+    let time = times_of_messages().into_iter().find(|time| time_of(time).is_some());
+    assert!(!line(&Value::from(time), &nothing), "the time of a message is lost");
 }
 
 fn root(path: &str) -> Option<&'static str> {
@@ -37,10 +49,26 @@ fn json(value: &Value, emitted: &Emitted) -> bool {
     value.as_str().is_some_and(|text| text.trim_start().starts_with('{')) && emitted.holds_json_in(value)
 }
 
-/// A time. Those of messages are compared in the round trip.
+/// The time of a message is emitted in microseconds; another line needs none.
 fn line(value: &Value, emitted: &Emitted) -> bool {
+    static SPOKEN: LazyLock<BTreeSet<String>> = LazyLock::new(times_of_messages);
     let text = value.as_str().unwrap_or_default();
-    time_of(text).is_some() || emitted.holds(text)
+    time_of(text).is_some_and(|micros| emitted.holds_number(&micros.to_string()) || !SPOKEN.contains(text))
+}
+
+/// The times of the lines with a text of the person or the model.
+fn times_of_messages() -> BTreeSet<String> {
+    let files = fixture_files(FIXTURES).expect("the fixtures can be read");
+    let text = files.iter().map(|file| String::from_utf8_lossy(&file.bytes)).collect::<Vec<_>>().join("\n");
+    let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let spoken = |line: &Value| {
+        let payload = &line["payload"];
+        payload["type"] == "message" && payload["content"].as_array().is_some_and(|parts| !parts.is_empty())
+    };
+    let times: BTreeSet<String> =
+        lines.filter(spoken).filter_map(|line| line["timestamp"].as_str().map(ToOwned::to_owned)).collect();
+    assert!(times.len() > 30, "most fixtures have messages");
+    times
 }
 
 /// The value of another session is dropped; a time is emitted in microseconds.
@@ -50,6 +78,7 @@ fn session(value: &Value, emitted: &Emitted) -> bool {
     time || REPLACED.contains(&text)
 }
 
+/// An encrypted text is left out; a test for secrets checks that none is emitted.
 fn encrypted(value: &Value, _: &Emitted) -> bool {
     value.as_str().is_some_and(|text| text.starts_with("gAAAA"))
 }

@@ -10,6 +10,12 @@ importer_tests! {
     importer: Codex,
     fuzz_corpus: "/../../tests/fuzz/corpus/codex",
     samples: "codex",
+    // Encrypted texts begin like this.
+    secrets: (
+        ["compaction", "session-with-tools-and-reasoning", "subagent"],
+        "natural:",
+        ["gAAAA"],
+    ),
 }
 
 round_trip_tests! {

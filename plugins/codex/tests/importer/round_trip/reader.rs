@@ -2,7 +2,7 @@
 //!
 //! Rules of the README (*Rules*) that both apply:
 //! - each message follows the one before, except after a rollback;
-//! - events whose text is that of an item are left out, and so are lines without a message;
+//! - events whose text is that of an item of their turn are left out, and so are lines without a message;
 //! - texts that Codex added to the user's messages belong to the system;
 //! - lines that the receipt reports as skipped are ignored.
 
@@ -71,26 +71,50 @@ impl Lines {
 fn from_source(file: &SourceFile<'_>) -> Vec<Chat> {
     let mut lines = Lines { session: file.json().unwrap_or_default()["session"].clone(), ..Lines::default() };
     file.elements("items").iter().for_each(|(_, line)| lines.add(line));
-    let Lines { session, name, newest, mut spoken, .. } = lines;
-    let items: BTreeSet<(String, String)> =
-        spoken.iter().filter(|message| !message.event).flat_map(texts).collect();
-    let repeats = |message: &Spoken| {
-        let own = texts(message);
-        message.event && !own.is_empty() && own.iter().all(|text| items.contains(text))
+    let Lines { session, name, newest, back, mut spoken } = lines;
+    let turns = turns_of(&spoken);
+    let in_turn = |(message, turn): (&Spoken, &usize)| -> Vec<(usize, (String, String))> {
+        texts(message).into_iter().map(|text| (*turn, text)).collect()
     };
-    spoken.retain(|message| !repeats(message));
+    let all = || spoken.iter().zip(&turns);
+    let items: BTreeSet<_> = all().filter(|(message, _)| !message.event).flat_map(in_turn).collect();
+    let repeats = |at: (&Spoken, &usize)| {
+        let own = in_turn(at);
+        at.0.event && !own.is_empty() && own.iter().all(|text| items.contains(text))
+    };
+    let mut repeated = all().map(repeats).collect::<Vec<_>>().into_iter();
+    spoken.retain(|_| !repeated.next().unwrap_or_default());
     if spoken.is_empty() {
         return Vec::new();
     }
     let created = time_text(&session["timestamp"]);
+    let title = name.or_else(|| title(&spoken));
+    let (turns, current) = chain(spoken, back);
     vec![Chat {
         key: text_of(&session["id"]).unwrap_or_default(),
-        title: name.or_else(|| title(&spoken)),
+        title,
         updated: newest.or_else(|| created.clone()),
         created,
-        current: None,
-        turns: arrange(chain(spoken)),
+        current,
+        turns: arrange(turns),
     }]
+}
+
+/// The number of the turn of each message: the person writes, and another message of the person begins the next one, unless one of the two is
+/// the event of the other.
+fn turns_of(messages: &[Spoken]) -> Vec<usize> {
+    let mut last: Option<&Spoken> = None;
+    let mut turn = 0;
+    let number = |message| {
+        let same = last.is_some_and(|last: &Spoken| {
+            texts(last).first() == texts(message).first() && last.event != message.event
+        });
+        if message.role == "user" && !same {
+            (turn, last) = (turn + 1, Some(message));
+        }
+        turn
+    };
+    messages.iter().map(number).collect()
 }
 
 /// The type and the payload of a line in any layout.
@@ -225,7 +249,7 @@ fn call(kind: &str, payload: &Value) -> Parts {
 
 fn output(value: &Value) -> Parts {
     let inner = value.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
-    match inner.filter(|inner| inner["output"].is_string()) {
+    match inner.filter(|inner| inner["output"].is_string() && inner["metadata"].is_object()) {
         Some(inner) => content(&inner["output"]),
         None if value.is_object() => content(&value["content"]),
         None => content(value),
@@ -274,8 +298,9 @@ fn title(messages: &[Spoken]) -> Option<String> {
     text.lines().next().map(ToOwned::to_owned)
 }
 
-/// Makes each message follow the one before, or after a rollback the last one that is left.
-fn chain(messages: Vec<Spoken>) -> Vec<(Turn, Option<usize>)> {
+/// Makes each message follow the one before, or after a rollback the last one that is left; `back` turns are rolled back behind the last.
+/// The last message that is left is current.
+fn chain(messages: Vec<Spoken>, back: usize) -> (Vec<(Turn, Option<usize>)>, Option<String>) {
     let mut turns: Vec<(Turn, Option<usize>)> = Vec::new();
     let (mut before, mut begun): (Option<String>, Vec<Option<String>>) = (None, Vec::new());
     let mut seen = BTreeSet::new();
@@ -290,7 +315,10 @@ fn chain(messages: Vec<Spoken>) -> Vec<(Turn, Option<usize>)> {
         let parent = before.replace(id.clone());
         turns.push((Turn { id, parent, role: message.role, time: message.time, parts: message.parts }, None));
     }
-    turns
+    for _ in 0..back.min(begun.len()) {
+        before = begun.pop().flatten();
+    }
+    (turns, before)
 }
 
 fn from_stored(stored: &Stored) -> Vec<Chat> {
@@ -312,7 +340,7 @@ fn from_stored(stored: &Stored) -> Vec<Chat> {
         title: stored.title.clone(),
         created: stored.time_text(stored.created, "timestamp"),
         updated: stored.updated.map(|time| time.to_string()),
-        current: None,
+        current: stored.current.map(id),
         turns: arrange((0..stored.messages.len()).map(turn).collect()),
     }]
 }

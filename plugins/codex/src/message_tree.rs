@@ -1,13 +1,12 @@
 //! Ids and parents of messages, in the order of the file.
 
-use std::{
-    collections::BTreeMap,
-    hash::{DefaultHasher, Hash as _, Hasher as _},
-};
+use std::collections::BTreeMap;
+
+use crate::turn::digest;
 
 /// The messages of one file so far.
 #[derive(Debug, Default)]
-pub(crate) struct Thread {
+pub(crate) struct MessageTree {
     /// How often each id was wanted, by its digest.
     seen: BTreeMap<u64, u32>,
     /// The id of the message before.
@@ -25,7 +24,7 @@ pub(crate) struct Place {
     pub(crate) repeated: bool,
 }
 
-impl Thread {
+impl MessageTree {
     /// Adds a message. `begins_turn` says that the person wrote it.
     pub(crate) fn add(&mut self, id: String, begins_turn: bool) -> Place {
         let (id, repeated) = self.unique(id);
@@ -45,8 +44,13 @@ impl Thread {
         }
     }
 
+    /// The id of the last message that was not rolled back.
+    pub(crate) fn into_last(self) -> Option<String> {
+        self.last
+    }
+
     /// An id that no message has yet: the second with one id gets `:2`.
-    pub(crate) fn unique(&mut self, id: String) -> (String, bool) {
+    fn unique(&mut self, id: String) -> (String, bool) {
         let key = digest(&id);
         let Some(mut count) = self.seen.get(&key).copied() else {
             self.seen.insert(key, 1);
@@ -65,25 +69,18 @@ impl Thread {
     }
 }
 
-/// A digest of a text, for lookups within one file.
-pub(crate) fn digest(text: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    text.hash(&mut hasher);
-    hasher.finish()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn parents(steps: &[(&str, u64)]) -> Vec<(String, Option<String>)> {
-        let mut thread = Thread::default();
+        let mut tree = MessageTree::default();
         let mut found = Vec::new();
         for (id, number) in steps {
             if *id == "back" {
-                thread.roll_back(*number);
+                tree.roll_back(*number);
             } else {
-                let place = thread.add((*id).to_owned(), *number == 1);
+                let place = tree.add((*id).to_owned(), *number == 1);
                 found.push((place.id, place.parent));
             }
         }
