@@ -190,7 +190,7 @@ mod tests {
             ..SearchHit::default()
         });
         let expected = json!({"kind": "message", "id": "m1", "conversation_id": "c1", "source": "claude", "role": "user",
-            "date": "2026-02-02T02:40:00.5Z", "text": "the bees"});
+            "date": "2026-02-02T02:40:00.500000Z", "text": "the bees"});
         assert_eq!(hit, expected);
         let conversation = conversation(&Conversation {
             id: "c1".into(),

@@ -173,7 +173,7 @@ mod tests {
         ] {
             assert_eq!(
                 verbosity.directives(configured),
-                format!("warn,wasmtime_internal_cache=off,satchel={level}"),
+                format!("warn,{QUIET},satchel={level}"),
                 "{verbosity:?}"
             );
         }
