@@ -31,19 +31,24 @@ impl Interceptor for AsDevice {
     }
 }
 
-/// Creates the clients of services.
-#[derive(Clone)]
+impl AsDevice {
+    /// Returns the header for this id or name; without one, the channel has credentials of its own.
+    pub(crate) fn new(device: Option<&str>) -> Result<Self, ServeError> {
+        let value =
+            |name: &str| MetadataValue::try_from(name).map_err(|_| ServeError::DeviceName(name.to_owned()));
+        Ok(Self(device.map(value).transpose()?))
+    }
+}
+
+/// Creates the clients of services, for one request of the agent.
 pub(crate) struct Clients {
     channel: Channel,
     device: AsDevice,
 }
 
 impl Clients {
-    /// Creates clients that make their calls as `device`.
-    pub(crate) fn new(channel: Channel, device: Option<&str>) -> Result<Self, ServeError> {
-        let value =
-            |name: &str| MetadataValue::try_from(name).map_err(|_| ServeError::DeviceName(name.to_owned()));
-        Ok(Self { channel, device: AsDevice(device.map(value).transpose()?) })
+    pub(crate) fn new(channel: Channel, device: AsDevice) -> Self {
+        Self { channel, device }
     }
 
     pub(crate) fn memories(&self) -> MemoryServiceClient<DeviceChannel> {

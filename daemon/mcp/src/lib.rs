@@ -13,6 +13,8 @@ mod resources;
 mod server;
 mod tools;
 
+use std::{pin::Pin, sync::Arc};
+
 use rmcp::{
     RoleServer, ServiceExt as _,
     service::ServerInitializeError,
@@ -20,7 +22,7 @@ use rmcp::{
 };
 use tonic::transport::Channel;
 
-use self::{clients::Clients, server::Server};
+use self::{clients::AsDevice, server::Server};
 
 /// The longest message of a client, in bytes. rmcp drops a longer line without an answer. The limit is therefore far above
 /// [`tools::MAX_ARGUMENTS`]; arguments over that are refused with an error. Parsing may take a hundred times as much memory.
@@ -40,24 +42,31 @@ pub enum ServeError {
     Connection(#[from] tokio::task::JoinError),
 }
 
+/// The connection to the daemon.
+pub trait Connection: Send + Sync {
+    /// Returns the channel for the next request of the agent. The daemon may have ended since the last one, and another
+    /// one have taken its place.
+    fn channel(&self) -> Pin<Box<dyn Future<Output = Channel> + Send + '_>>;
+}
+
 /// Serves one client on standard input and output, until it closes them or `stop` is ready.
 ///
-/// `device` is the id or name of the device as which the calls on `channel` are made; `None` if the channel has credentials
-/// of its own.
+/// `device` is the id or name of the device as which the calls to the daemon are made; `None` if the connection has
+/// credentials of its own.
 ///
 /// # Errors
 /// Returns an error if the client does not begin with a handshake. It is not an error if the client closes its end before.
 pub async fn serve_stdio(
-    channel: Channel,
+    connection: Arc<dyn Connection>,
     device: Option<&str>,
     stop: impl Future<Output = ()>,
 ) -> Result<(), ServeError> {
-    let clients = Clients::new(channel, device)?;
+    let server = Server::new(connection, AsDevice::new(device)?);
     let (read, write) = stdio_pipes();
     let transport =
         AsyncRwTransport::<RoleServer, _, _>::new_server(read, write).with_max_line_length(MAX_LINE);
     let served = async {
-        match Box::pin(Server::new(clients).serve(transport)).await {
+        match Box::pin(server.serve(transport)).await {
             Ok(running) => running.waiting().await.map(|_| ()).map_err(ServeError::from),
             Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
             Err(error) => Err(ServeError::Handshake(Box::new(error))),

@@ -15,7 +15,11 @@ use rmcp::{
 };
 use tokio::sync::Semaphore;
 
-use super::{clients::Clients, prompts, resources, tools};
+use super::{
+    Connection,
+    clients::{AsDevice, Clients},
+    prompts, resources, tools,
+};
 
 /// Calls of one client that run at once. More wait.
 const MAX_CALLS: usize = 16;
@@ -39,28 +43,32 @@ const METHODS: [&str; 7] = [
 /// The server for one client.
 #[derive(Clone)]
 pub(crate) struct Server {
-    clients: Clients,
+    connection: Arc<dyn Connection>,
+    device: AsDevice,
     tools: Arc<[Tool]>,
     calls: Arc<Semaphore>,
 }
 
 impl Server {
-    pub(crate) fn new(clients: Clients) -> Self {
-        Self { clients, tools: tools::all().into(), calls: Arc::new(Semaphore::new(MAX_CALLS)) }
+    pub(crate) fn new(connection: Arc<dyn Connection>, device: AsDevice) -> Self {
+        let calls = Arc::new(Semaphore::new(MAX_CALLS));
+        Self { connection, device, tools: tools::all().into(), calls }
     }
 
     /// Runs a call in a task of its own: rmcp gives no answer if a handler panics. Ends it when the client cancels it.
-    async fn run<T: Send + 'static>(
+    async fn run<T: Send + 'static, F: Future<Output = Result<T, ErrorData>> + Send + 'static>(
         &self,
         context: &RequestContext<RoleServer>,
-        call: impl Future<Output = Result<T, ErrorData>> + Send + 'static,
+        call: impl FnOnce(Clients) -> F + Send + 'static,
     ) -> Result<T, ErrorData> {
         let _permit = tokio::select! {
             permit = self.calls.acquire() => permit.map_err(|_| internal("the server is stopping"))?,
             // The answer to a cancelled request is not sent.
             () = context.ct.cancelled() => return Err(internal("cancelled")),
         };
-        let mut task = tokio::spawn(call);
+        let (connection, device) = (Arc::clone(&self.connection), self.device.clone());
+        let mut task =
+            tokio::spawn(async move { call(Clients::new(connection.channel().await, device)).await });
         tokio::select! {
             outcome = &mut task => outcome.unwrap_or_else(|error| {
                 tracing::error!(%error, "a call of an agent failed");
@@ -105,8 +113,7 @@ impl ServerHandler for Server {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let clients = self.clients.clone();
-        self.run(&context, async move { tools::call(&clients, request).await }).await
+        self.run(&context, |clients| async move { tools::call(&clients, request).await }).await
     }
 
     async fn list_resources(
@@ -114,8 +121,8 @@ impl ServerHandler for Server {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let (clients, cursor) = (self.clients.clone(), request.and_then(|request| request.cursor));
-        self.run(&context, async move { resources::list(&clients, cursor).await }).await
+        let cursor = request.and_then(|request| request.cursor);
+        self.run(&context, |clients| async move { resources::list(&clients, cursor).await }).await
     }
 
     async fn list_resource_templates(
@@ -131,8 +138,7 @@ impl ServerHandler for Server {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let clients = self.clients.clone();
-        self.run(&context, async move { resources::read(&clients, request.uri).await }).await
+        self.run(&context, |clients| async move { resources::read(&clients, request.uri).await }).await
     }
 
     async fn list_prompts(
@@ -148,8 +154,7 @@ impl ServerHandler for Server {
         request: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        let clients = self.clients.clone();
-        self.run(&context, async move { prompts::get(&clients, request).await }).await
+        self.run(&context, |clients| async move { prompts::get(&clients, request).await }).await
     }
 
     async fn on_custom_request(

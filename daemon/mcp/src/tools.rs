@@ -52,7 +52,7 @@ impl ToolError {
 pub(crate) fn refusal(status: &Status) -> String {
     let ended = status.source().is_some_and(<dyn Error>::is::<tonic::transport::Error>);
     match status.message() {
-        _ if ended => "the daemon does not answer; start it with `satchel serve`".to_owned(),
+        _ if ended => "the daemon does not answer; try again, or start one with `satchel serve`".to_owned(),
         "" => format!("the daemon refused the call: {}", status.code()),
         message => message.to_owned(),
     }

@@ -109,6 +109,14 @@ pub async fn connect_socket(path: &Path) -> Result<Channel, ConnectError> {
         .map_err(|source| ConnectError::Failed { path, source: source.into() })
 }
 
+/// Returns whether a process listens on the socket of `data_dir`.
+pub async fn is_listening(data_dir: &Path) -> bool {
+    match socket::socket_path(data_dir) {
+        Ok(Some(path)) => open_stream(&path).await.is_ok(),
+        Ok(None) | Err(_) => false,
+    }
+}
+
 async fn open_stream(path: &Path) -> Result<UnixStream, ConnectError> {
     let failed = |source: io::Error| ConnectError::Failed { path: path.to_owned(), source: source.into() };
     let stream = UnixStream::connect(path).await.map_err(failed)?;
@@ -134,6 +142,7 @@ mod tests {
     async fn without_a_socket_no_daemon_runs() {
         let dir = tempfile::tempdir().unwrap();
         assert!(matches!(connect(dir.path()).await, Err(ConnectError::NotRunning { .. })));
+        assert!(!is_listening(dir.path()).await);
     }
 
     #[tokio::test]
@@ -141,12 +150,14 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         drop(std::os::unix::net::UnixListener::bind(dir.path().join("satchel.sock")).unwrap());
         assert!(matches!(connect(dir.path()).await, Err(ConnectError::NotRunning { .. })));
+        assert!(!is_listening(dir.path()).await);
     }
 
     #[tokio::test]
     async fn a_client_connects_to_a_listening_socket() {
         let dir = tempfile::tempdir().unwrap();
         let _listener = socket::Listener::bind(dir.path(), dir.path()).unwrap();
+        assert!(is_listening(dir.path()).await);
         assert!(connect(dir.path()).await.is_ok());
     }
 }

@@ -1,6 +1,10 @@
 //! `mcp`: serves an agent over the Model Context Protocol.
 
-use satchel_mcp::ServeError;
+mod connection;
+
+use std::sync::Arc;
+
+use satchel_mcp::{Connection, ServeError};
 use satchel_proto::{
     DEVICE_HEADER,
     v1::{DeviceRole, GetCallerIdentityRequest},
@@ -8,6 +12,7 @@ use satchel_proto::{
 use tokio::signal::unix::{SignalKind, signal};
 use tonic::{Request, metadata::MetadataValue};
 
+use self::connection::AgentConnection;
 use super::{
     Context,
     args::McpArgs,
@@ -36,8 +41,13 @@ pub(super) async fn run(
             _ = terminate.recv() => {}
         }
     };
-    match satchel_mcp::serve_stdio(client.channel().clone(), device.as_deref(), stop).await {
-        Ok(()) => Ok(Exit::Done),
+    let connection = Arc::new(AgentConnection::new(client, &context.location));
+    let served =
+        satchel_mcp::serve_stdio(Arc::clone(&connection) as Arc<dyn Connection>, device.as_deref(), stop)
+            .await;
+    let closed = connection.close().await;
+    match served {
+        Ok(()) => closed.map(|()| Exit::Done),
         Err(error @ (ServeError::DeviceName(_) | ServeError::Handshake(_))) => {
             Err(CliError::Usage(error.to_string()))
         }

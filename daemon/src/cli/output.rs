@@ -53,6 +53,21 @@ impl Output {
         }
     }
 
+    /// Returns outputs that discard everything, for work that no person watches.
+    pub(crate) fn silent() -> Self {
+        let style = TerminalStyle::plain(80);
+        Self {
+            style,
+            notes_style: style,
+            json: false,
+            quiet: true,
+            bars: false,
+            pager: Pager::None,
+            results: Box::new(io::sink()),
+            notes: Box::new(io::sink()),
+        }
+    }
+
     /// Prints a result that contains its own line ends.
     pub(crate) fn print(&mut self, text: &str) -> Result<(), CliError> {
         self.results.write_all(text.as_bytes()).and_then(|()| self.results.flush()).map_err(CliError::Output)

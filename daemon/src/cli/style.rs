@@ -78,9 +78,8 @@ fn codes(paint: Paint) -> Option<(&'static str, &'static str)> {
     }
 }
 
-#[cfg(test)]
 impl TerminalStyle {
-    /// Returns the style of a terminal of `columns` without colours, for tests.
+    /// Returns the style of a terminal of `columns` without colours.
     pub(crate) fn plain(columns: usize) -> Self {
         Self { columns: Some(columns), rows: None, color: false }
     }

@@ -2,103 +2,16 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod agent;
 #[expect(dead_code, reason = "other tests use the rest of it")]
+#[path = "../home/mod.rs"]
 mod home;
 
-use std::{
-    collections::BTreeSet,
-    io::{BufRead as _, BufReader, Lines, Write as _},
-    path::Path,
-    process::{Child, ChildStdin, ChildStdout, Stdio},
-};
+use std::{collections::BTreeSet, path::Path};
 
+use agent::Agent;
 use home::{TestHome, code, ended, stderr, stop};
 use serde_json::{Value, json};
-
-/// The agent's program, with the server that it started.
-struct Agent {
-    server: Child,
-    input: Option<ChildStdin>,
-    output: Lines<BufReader<ChildStdout>>,
-    next: u64,
-}
-
-impl Agent {
-    /// Starts the server as this device, without a handshake.
-    fn start(home: &TestHome, device: &str) -> Self {
-        let mut command = home.command(&["mcp", "--as", device]);
-        let mut server =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let (input, output) = (server.stdin.take(), server.stdout.take().unwrap());
-        Self { server, input, output: BufReader::new(output).lines(), next: 0 }
-    }
-
-    fn connected(home: &TestHome, device: &str) -> Self {
-        let mut agent = Self::start(home, device);
-        let answer = agent.initialize("2025-06-18");
-        assert_eq!(answer["result"]["protocolVersion"], "2025-06-18", "{answer}");
-        agent
-    }
-
-    fn initialize(&mut self, version: &str) -> Value {
-        let client = json!({"name": "test", "version": "1"});
-        let params = json!({"protocolVersion": version, "capabilities": {}, "clientInfo": client});
-        let answer = self.request("initialize", &params);
-        self.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string());
-        answer
-    }
-
-    fn send(&mut self, line: &str) {
-        let input = self.input.as_mut().unwrap();
-        input.write_all(line.as_bytes()).unwrap();
-        input.write_all(b"\n").unwrap();
-        input.flush().unwrap();
-    }
-
-    fn receive(&mut self) -> Value {
-        serde_json::from_str(&self.output.next().unwrap().unwrap()).unwrap()
-    }
-
-    /// Sends a request and returns its id.
-    fn ask(&mut self, method: &str, params: &Value) -> u64 {
-        self.next += 1;
-        let request = json!({"jsonrpc": "2.0", "id": self.next, "method": method, "params": params});
-        self.send(&request.to_string());
-        self.next
-    }
-
-    /// Sends a request and returns its answer.
-    fn request(&mut self, method: &str, params: &Value) -> Value {
-        let id = self.ask(method, params);
-        let answer = self.receive();
-        assert_eq!(answer["id"], id, "{answer}");
-        answer
-    }
-
-    /// Calls a tool that succeeds.
-    fn call(&mut self, tool: &str, arguments: &Value) -> Value {
-        let answer = self.request("tools/call", &json!({"name": tool, "arguments": arguments}));
-        let result = &answer["result"];
-        assert_ne!(result["isError"], true, "{tool}: {answer}");
-        // Clients without structured content read the same as text.
-        let text = result["content"][0]["text"].as_str().unwrap();
-        assert_eq!(serde_json::from_str::<Value>(text).unwrap(), result["structuredContent"]);
-        result["structuredContent"].clone()
-    }
-
-    /// Calls a tool that fails; returns what the model reads.
-    fn fail(&mut self, tool: &str, arguments: &Value) -> String {
-        let answer = self.request("tools/call", &json!({"name": tool, "arguments": arguments}));
-        assert_eq!(answer["result"]["isError"], true, "{tool}: {answer}");
-        answer["result"]["content"][0]["text"].as_str().unwrap().to_owned()
-    }
-
-    /// Closes standard input; the server has to end by itself.
-    fn close(mut self) {
-        drop(self.input.take());
-        assert!(ended(&mut self.server).success());
-    }
-}
 
 /// A home with two imported exports, a memory, and the devices `reader` and `bot`, an agent.
 fn home() -> TestHome {
@@ -271,6 +184,50 @@ fn calls_are_logged_by_a_daemon_that_started_before_there_were_devices() {
     agent.close();
     assert!(run(&home, &["devices", "log", "reader"]).contains("Search"));
     stop(daemon);
+}
+
+#[test]
+fn an_agent_opens_the_archive_when_the_one_that_had_it_open_ends() {
+    let home = home();
+    let first = Agent::connected(&home, "reader");
+    let mut others = ["reader", "bot"].map(|device| Agent::connected(&home, device));
+    let search = json!({"query": "bees"});
+    others.iter_mut().for_each(|agent| drop(agent.call("search", &search)));
+    first.close();
+    others.iter_mut().for_each(|agent| drop(agent.call("search", &search)));
+    let [second, mut third] = others;
+    second.close();
+    third.call("add_memory", &json!({"content": "Mara bakes on Sundays"}));
+    assert!(run(&home, &["memories", "review"]).contains("Mara bakes on Sundays"));
+    third.close();
+    assert!(run(&home, &["memories", "review"]).contains("Mara bakes on Sundays"));
+}
+
+#[test]
+fn an_agent_outlives_the_daemon_and_uses_the_next_one() {
+    let home = home();
+    let mut daemon = home.serve();
+    let mut agents = [Agent::connected(&home, "reader"), Agent::connected(&home, "reader")];
+    let search = json!({"query": "bees"});
+    // A daemon that is started again meanwhile.
+    stop(daemon);
+    daemon = home.serve();
+    agents.iter_mut().for_each(|agent| drop(agent.call("search", &search)));
+    // One that leaves its socket and its lock behind, while both ask.
+    daemon.kill().unwrap();
+    daemon.wait().unwrap();
+    let asked = agents.each_mut().map(|agent| {
+        agent.ask("tools/call", &json!({"name": "search", "arguments": search}));
+        agent
+    });
+    for agent in asked {
+        let answer = agent.receive();
+        assert!(answer["result"]["structuredContent"]["hits"].is_array(), "{answer}");
+    }
+    let [first, mut second] = agents;
+    first.close();
+    second.call("search", &search);
+    second.close();
 }
 
 #[test]
