@@ -85,6 +85,7 @@ use self::{
     location::{code_cache, command_location, config_home, default_config},
     output::Output,
     pagination::Remaining,
+    sources::AgentHomes,
     time::Calendar,
 };
 
@@ -93,6 +94,10 @@ use self::{
 pub struct Environment {
     /// `HOME`.
     pub home: Option<PathBuf>,
+    /// `CLAUDE_CONFIG_DIR`, where Claude Code keeps its files instead of `~/.claude`.
+    pub claude_config_dir: Option<PathBuf>,
+    /// `CODEX_HOME`, where Codex keeps its files instead of `~/.codex`.
+    pub codex_home: Option<PathBuf>,
     /// `XDG_DATA_HOME`.
     pub data_home: Option<PathBuf>,
     /// `XDG_CONFIG_HOME`.
@@ -144,6 +149,7 @@ struct Context {
     log: Log,
     /// `SATCHEL_PASSPHRASE`.
     passphrase: Option<String>,
+    agent_homes: AgentHomes,
     /// Identifies the one change that a command makes, so that the change is made once even if the request is
     /// repeated.
     request_id: String,
@@ -194,7 +200,8 @@ pub fn run(cli: &Cli, environment: &Environment) -> Result<Exit, CliError> {
     let calendar = Calendar { now, zone: TimeZone::system() };
     let passphrase = environment.passphrase.clone();
     let request_id = uuid::Uuid::new_v4().to_string();
-    let mut context = Context { out, calendar, location, log, passphrase, request_id };
+    let agent_homes = AgentHomes::of(environment);
+    let mut context = Context { out, calendar, location, log, passphrase, agent_homes, request_id };
     let exit = runtime.block_on(async {
         match &cli.command {
             Command::Serve(args) => serve::run(&mut context, cli, args, environment).await,

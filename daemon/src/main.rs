@@ -73,6 +73,8 @@ fn environment() -> Environment {
     let text = |name: &str| env::var(name).ok();
     Environment {
         home: path("HOME"),
+        claude_config_dir: path("CLAUDE_CONFIG_DIR"),
+        codex_home: path("CODEX_HOME"),
         data_home: path("XDG_DATA_HOME"),
         config_home: path("XDG_CONFIG_HOME"),
         cache_home: path("XDG_CACHE_HOME"),

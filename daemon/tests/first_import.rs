@@ -1,11 +1,16 @@
-//! The first import of a user compiles the importer that reads the source, and no other.
+//! First imports: only the importer that reads the source is compiled, and the sessions of agents are found.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 #[expect(dead_code, reason = "other tests use the rest of it")]
 mod home;
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::Path,
+    thread,
+    time::{Duration, Instant},
+};
 
 use home::{TestHome, code, stderr};
 
@@ -43,4 +48,42 @@ fn only_the_importer_that_reads_the_source_is_compiled() {
         counts.push((export, compiled.count()));
     }
     assert_eq!(counts, EXPORTS.map(|export| (export, 1)));
+}
+
+#[test]
+fn the_folders_of_agents_are_found_and_watched() {
+    let home = TestHome::new();
+    let add = |options: &[&str]| home.run(&[&["sources", "add", "--agents"], options].concat());
+    let plugins = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins");
+    let mut import = home.command(&["import"]);
+    assert!(import.arg(plugins.join("chatgpt/fixtures/text/input")).status().unwrap().success());
+    let nothing = add(&["--yes"]);
+    assert_eq!(code(&nothing), Some(2));
+    assert!(stderr(&nothing).contains(".codex/sessions (Codex)"), "{}", stderr(&nothing));
+    let session = "-home-mara-bakery/5e551000-0000-4000-8000-000000000001.jsonl";
+    let text = fs::read(plugins.join("claude-code/fixtures/tools-and-branches/input").join(session)).unwrap();
+    home.file(&format!(".claude/projects/{session}"), text);
+    fs::create_dir_all(home.path().join(".codex/sessions")).unwrap();
+    let asked = add(&[]);
+    assert_eq!(code(&asked), Some(2));
+    assert!(stderr(&asked).contains("--yes"), "{}", stderr(&asked));
+    let wrong = add(&["--yes", "--settle", "2h"]);
+    assert!(stderr(&wrong).contains("3600000"), "{}", stderr(&wrong));
+
+    let added = add(&["--yes", "--settle", "100ms"]);
+    assert_eq!(code(&added), Some(0), "{}", stderr(&added));
+    let added = String::from_utf8(added.stdout).unwrap();
+    assert_eq!(added.matches(": now watched").count(), 2, "{added}");
+    let daemon = home.serve();
+    let begun = Instant::now();
+    let listed = loop {
+        let listed = home.run(&["conversations", "list"]);
+        let listed = String::from_utf8(listed.stdout).unwrap();
+        if listed.contains("A failing test for rye") || begun.elapsed() > home::LONG {
+            break listed;
+        }
+        thread::sleep(Duration::from_millis(50));
+    };
+    assert!(listed.contains("A failing test for rye"), "{listed}");
+    home::stop(daemon);
 }

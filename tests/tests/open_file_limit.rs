@@ -113,7 +113,7 @@ async fn verify_apply_undo_and_back_up(daemon: &TestDaemon, made: &v1::Export) -
 async fn watch_until_imported(daemon: &TestDaemon, folder: &Path) -> Result<()> {
     let path = folder.to_str().context("UTF-8")?.to_owned();
     let mut client = ImportServiceClient::new(daemon.channel.clone());
-    client.add_source(v1::AddSourceRequest { path }).await?;
+    client.add_source(v1::AddSourceRequest { path, ..Default::default() }).await?;
     let wanted = conversation_count(daemon).await? + ZIPS as u64;
     let begun = Instant::now();
     while conversation_count(daemon).await? < wanted {

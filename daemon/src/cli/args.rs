@@ -59,7 +59,7 @@ pub use self::{
     filters::{
         ConversationFilterArgs, MemoryFilterArgs, MemoryReadArgs, MemoryStatusArg, MemoryTypeArg, Paging,
     },
-    imports::{AgainArgs, Folder, ImportArgs, Imports, Sources, UndoArgs},
+    imports::{AddSourceArgs, AgainArgs, Folder, ImportArgs, Imports, Sources, UndoArgs},
     keys::{DataKeyArgs, EncryptionCommand, Keys, SigningCommand},
     links::{ContradictionsArgs, DuplicatesArgs, LinkArg, RelatedArgs},
     maintenance::{BackupArgs, DoctorArgs, RebuildArgs, RestoreArgs},

@@ -208,7 +208,7 @@ mod tests {
     use satchel_store::{OpenOptions, Store};
 
     use super::*;
-    use crate::cli::{output::Output, time};
+    use crate::cli::{output::Output, sources::AgentHomes, time};
 
     #[tokio::test(flavor = "multi_thread")]
     async fn no_phrase_is_requested_for_an_unencrypted_backup() {
@@ -225,6 +225,7 @@ mod tests {
             location: DaemonLocation::DataDir(Box::new(Config::new(at("restored"), at("run")))),
             log: Log::default(),
             passphrase: None,
+            agent_homes: AgentHomes::default(),
             request_id: String::new(),
         };
         let mut args = RestoreArgs { file: at("backup.zip"), replace: false, recovery: true };

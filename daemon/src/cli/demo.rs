@@ -168,7 +168,7 @@ mod tests {
     use satchel_server::log::Log;
 
     use super::*;
-    use crate::cli::{output::Output, time};
+    use crate::cli::{output::Output, sources::AgentHomes, time};
 
     #[tokio::test(flavor = "multi_thread")]
     async fn the_demo_runs_every_step() {
@@ -181,6 +181,7 @@ mod tests {
             location,
             log: Log::default(),
             passphrase: None,
+            agent_homes: AgentHomes::default(),
             request_id: String::new(),
         };
         assert_eq!(run(&mut context).await.unwrap(), Exit::Done);

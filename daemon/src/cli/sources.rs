@@ -1,5 +1,7 @@
 //! `sources …`: the watched folders.
 
+mod agents;
+
 use std::path::Path;
 
 use satchel_proto::{
@@ -12,16 +14,23 @@ use satchel_proto::{
 
 use super::{
     Context,
-    args::Sources,
+    args::{AddSourceArgs, Sources},
     client::DaemonClient,
+    confirm,
     error::CliError,
     exit::Exit,
     json, labels,
     pagination::{self, ResultPage},
-    path,
+    path, secret,
     style::{Paint, TerminalStyle},
     text,
 };
+
+pub(super) use self::agents::AgentHomes;
+
+/// How long the session of an agent must stay unchanged before it is imported. Each import reads the sessions of its folder
+/// again.
+const AGENTS_SETTLE: prost_types::Duration = prost_types::Duration { seconds: 600, nanos: 0 };
 
 /// Runs the command.
 ///
@@ -34,7 +43,7 @@ pub(crate) async fn run(
 ) -> Result<Exit, CliError> {
     match command {
         Sources::List { unrecognised } => list(context, client, *unrecognised).await,
-        Sources::Add(folder) => add(context, client, &folder.dir).await,
+        Sources::Add(args) => add(context, client, args).await,
         Sources::Remove(folder) => remove(context, client, &folder.dir).await,
     }
 }
@@ -71,20 +80,86 @@ async fn list(context: &mut Context, client: &DaemonClient, unrecognised: bool) 
     Ok(Exit::Done)
 }
 
-async fn add(context: &mut Context, client: &DaemonClient, dir: &Path) -> Result<Exit, CliError> {
+async fn add(context: &mut Context, client: &DaemonClient, args: &AddSourceArgs) -> Result<Exit, CliError> {
+    let settle =
+        args.settle.as_deref().map(|text| context.calendar.parse_span("--settle", text)).transpose()?;
+    let Some(dir) = &args.dir else {
+        return add_agents(context, client, args.yes, settle.unwrap_or(AGENTS_SETTLE)).await;
+    };
     let path = absolute_path(context, dir)?;
-    let answer = client.imports().add_source(AddSourceRequest { path }).await?.into_inner();
-    let source = answer.source.unwrap_or_default();
+    let source = watch(context, client, path, settle).await?;
     if context.out.json {
         context.out.json(&json::source::Source::new(&source))?;
-    } else {
+    }
+    note_daemon(context, client);
+    Ok(Exit::Done)
+}
+
+/// Finds the folders of agents and watches them.
+async fn add_agents(
+    context: &mut Context,
+    client: &DaemonClient,
+    yes: bool,
+    settle: prost_types::Duration,
+) -> Result<Exit, CliError> {
+    if !context.location.is_local() {
+        let problem = "--agents looks for folders on this machine; omit --server, or name the folder";
+        return Err(CliError::Usage(problem.to_owned()));
+    }
+    let found = context.agent_homes.existing_folders();
+    if found.is_empty() {
+        return Err(CliError::Usage(format!(
+            "found none of the folders of agents: {}; name another folder instead of --agents",
+            context.agent_homes
+        )));
+    }
+    if !yes {
+        if context.out.json || !secret::is_interactive() {
+            let problem =
+                "cannot ask for confirmation without a terminal; use --yes to watch the folders of agents";
+            return Err(CliError::Usage(problem.to_owned()));
+        }
+        for folder in &found {
+            context.out.print(&format!("{folder}\n"))?;
+        }
+        if !confirm::ask(format!("watch {}? [y/N] ", text::count(found.len() as u64, "folder", "folders")))
+            .await?
+        {
+            return Err(CliError::Declined("nothing was changed".to_owned()));
+        }
+    }
+    let mut sources = Vec::new();
+    for folder in &found {
+        let path = absolute_path(context, &folder.path)?;
+        sources.push(watch(context, client, path, Some(settle)).await?);
+    }
+    if context.out.json {
+        context.out.json(&json::source::Sources::new(&sources))?;
+    }
+    note_daemon(context, client);
+    Ok(Exit::Done)
+}
+
+/// Watches one folder, and prints it as text.
+async fn watch(
+    context: &mut Context,
+    client: &DaemonClient,
+    path: String,
+    settle_time: Option<prost_types::Duration>,
+) -> Result<Source, CliError> {
+    let answer = client.imports().add_source(AddSourceRequest { path, settle_time }).await?.into_inner();
+    let source = answer.source.unwrap_or_default();
+    if !context.out.json {
         let done = if answer.added { "now watched" } else { "already watched" };
         context.out.print(&format!("{}: {done}\n", text::one_line(&source.path)))?;
     }
+    Ok(source)
+}
+
+fn note_daemon(context: &mut Context, client: &DaemonClient) {
     if !client.is_daemon() {
-        context.out.note("no daemon is running; start `satchel serve` to watch it");
+        context.out.note("no daemon is running; start `satchel serve` to watch what was added");
     }
-    Ok(Exit::Done)
 }
 
 async fn remove(context: &mut Context, client: &DaemonClient, dir: &Path) -> Result<Exit, CliError> {

@@ -114,6 +114,14 @@ impl Calendar {
         Ok((range.start.is_some() || range.end.is_some()).then_some(range))
     }
 
+    /// Parses a span of time, given with an option: `90s`, `5m`, `12h`, `30d`, `6mo`.
+    ///
+    /// # Errors
+    /// Fails for a text that is not a positive span of time.
+    pub(crate) fn parse_span(&self, option: &str, text: &str) -> Result<prost_types::Duration, CliError> {
+        Ok(span_to_wire(self.micros_until(&self.ahead(option, text)?)))
+    }
+
     /// Parses one time, given with an option.
     ///
     /// # Errors
@@ -222,6 +230,12 @@ fn invalid_time(option: &str, text: &str) -> CliError {
     ))
 }
 
+/// Converts a span of microseconds.
+pub(crate) fn span_to_wire(micros: i64) -> prost_types::Duration {
+    let nanos = i32::try_from(micros % 1_000_000 * 1_000).unwrap_or_default();
+    prost_types::Duration { seconds: micros / 1_000_000, nanos }
+}
+
 /// Returns PAM's text form, in UTC: `2026-03-01T14:02:00Z`, with a fraction only if there is one.
 pub(crate) fn rfc3339(time: &prost_types::Timestamp) -> Option<String> {
     timestamp(time).map(|time| time.to_string())
@@ -267,6 +281,16 @@ pub(crate) fn at(text: &str) -> Option<prost_types::Timestamp> {
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_span_keeps_its_fraction() {
+        let span = |text: &str| fixed().parse_span("--settle", text).ok();
+        assert_eq!(span("1500ms"), Some(prost_types::Duration { seconds: 1, nanos: 500_000_000 }));
+        assert_eq!(span("10m"), Some(prost_types::Duration { seconds: 600, nanos: 0 }));
+        for wrong in ["", "10", "-1s", "0s", "soon"] {
+            assert_eq!(span(wrong), None, "{wrong}");
+        }
+    }
 
     #[test]
     fn table_times_are_short() {

@@ -136,9 +136,7 @@ impl Watch {
             {
                 specs.iter().for_each(|spec| folders.insert_or_refuse(spec.clone(), origin));
             }
-            added.into_iter().for_each(|path| {
-                folders.insert_or_refuse(WatchSpec::with_defaults(path), WatchOrigin::Added);
-            });
+            added.into_iter().for_each(|spec| folders.insert_or_refuse(spec, WatchOrigin::Added));
         }
         Ok(watch)
     }
@@ -174,8 +172,8 @@ impl Watch {
     ///
     /// # Errors
     /// If the path is not a folder, or the folder is inside a watched one or contains one.
-    pub fn add(&self, path: &Path) -> Result<bool, WatchError> {
-        let spec = WatchSpec::with_defaults(path.to_owned()).checked_on_disk()?;
+    pub fn add(&self, path: &Path, settle: Option<Duration>) -> Result<bool, WatchError> {
+        let spec = WatchSpec::added(path.to_owned(), settle).checked_on_disk()?;
         let mut folders = self.0.folders();
         if folders.entries.contains_key(&spec.path) {
             return Ok(false);
@@ -279,8 +277,8 @@ impl WatchInner {
 
     fn store_added(&self, folders: &FolderSet) -> Result<(), WatchError> {
         let added = folders.entries.iter().filter(|(_, entry)| entry.origin == WatchOrigin::Added);
-        let paths: Vec<&str> = added.filter_map(|(path, _)| path.to_str()).collect();
-        Ok(verdicts::store_added(&self.store, &paths, self.clock.now_micros())?)
+        let specs = added.map(|(_, entry)| &entry.spec);
+        Ok(verdicts::store_added(&self.store, specs, self.clock.now_micros())?)
     }
 }
 

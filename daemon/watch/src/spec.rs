@@ -77,6 +77,11 @@ impl WatchSpec {
         Self { path, recursive: true, poll: false, providers: Vec::new(), ignore: Vec::new(), settle: None }
     }
 
+    /// Creates the specification of a folder that is added at run time.
+    pub(super) fn added(path: PathBuf, settle: Option<Duration>) -> Self {
+        Self { settle, ..Self::with_defaults(path) }
+    }
+
     /// Checks everything that does not depend on the disk.
     ///
     /// # Errors

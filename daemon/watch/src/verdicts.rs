@@ -1,20 +1,21 @@
 //! The verdict for each path, kept in the store, so that unchanged files are not read again.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     ffi::{OsStr, OsString},
     os::unix::{
         ffi::{OsStrExt, OsStringExt},
         fs::MetadataExt,
     },
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use satchel_pam::hash::Sha256Digest;
 use satchel_store::{Durability, Ledger, LedgerEntry, LedgerWrite, Store, StoreError};
 use serde::{Deserialize, Serialize};
 
-use super::settle::Stamp;
+use super::{settle::Stamp, spec::WatchSpec};
 
 /// Longest reason that is stored, in characters.
 const MAX_REASON_CHARACTERS: usize = 500;
@@ -243,18 +244,36 @@ fn for_each_entry(
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct AddedFolders {
     folders: Vec<String>,
+    /// The settle times in milliseconds, of the folders that do not have the default.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    settle_ms: BTreeMap<String, u64>,
 }
 
 /// Reads the folders that were added at run time.
-pub(super) fn load_added(store: &Store) -> Result<Vec<PathBuf>, StoreError> {
+pub(super) fn load_added(store: &Store) -> Result<Vec<WatchSpec>, StoreError> {
     let Some(entry) = store.ledger_get(Ledger::Setting, ADDED_FOLDERS_ID)? else { return Ok(Vec::new()) };
-    let added: AddedFolders = serde_json::from_slice(&entry.value).unwrap_or_default();
-    Ok(added.folders.into_iter().map(PathBuf::from).collect())
+    let AddedFolders { folders, settle_ms } = serde_json::from_slice(&entry.value).unwrap_or_default();
+    let spec = |path: String| {
+        let settle = settle_ms.get(&path).copied().map(Duration::from_millis);
+        WatchSpec::added(path.into(), settle)
+    };
+    Ok(folders.into_iter().map(spec).collect())
 }
 
 /// Stores the folders that were added at run time; durable when this returns.
-pub(super) fn store_added(store: &Store, folders: &[&str], at_micros: i64) -> Result<(), StoreError> {
-    let added = AddedFolders { folders: folders.iter().map(|&folder| folder.to_owned()).collect() };
+pub(super) fn store_added<'a>(
+    store: &Store,
+    specs: impl Iterator<Item = &'a WatchSpec>,
+    at_micros: i64,
+) -> Result<(), StoreError> {
+    let mut added = AddedFolders::default();
+    for (path, settle) in specs.filter_map(|spec| Some((spec.path.to_str()?.to_owned(), spec.settle))) {
+        if let Some(settle) = settle {
+            let millis = u64::try_from(settle.as_millis()).unwrap_or(u64::MAX);
+            added.settle_ms.insert(path.clone(), millis);
+        }
+        added.folders.push(path);
+    }
     let value = serde_json::to_vec(&added).unwrap_or_default();
     let write =
         LedgerWrite::Entry { ledger: Ledger::Setting, id: ADDED_FOLDERS_ID.to_owned(), at_micros, value };

@@ -7,4 +7,5 @@ mod folders;
 mod jobs;
 mod owners;
 mod problems;
+mod sessions;
 mod undone_imports;

@@ -11,7 +11,7 @@ use super::{
     call_state::CallState,
     request::{check_absolute, page_request},
     status::CallError,
-    wire::scalar::duration_to_wire,
+    wire::scalar::{duration_from_wire, duration_to_wire},
 };
 
 /// Largest number of unrecognised files that are listed for a folder.
@@ -72,11 +72,13 @@ pub(super) fn add(
     state: &CallState,
     request: v1::AddSourceRequest,
 ) -> Result<v1::AddSourceResponse, CallError> {
-    let v1::AddSourceRequest { path } = request;
+    let v1::AddSourceRequest { path, settle_time } = request;
     state.check_local("path")?;
     check_absolute("path", &path)?;
     let path = Path::new(&path);
-    let added = state.watch.add(path)?;
+    let negative = || CallError::invalid_field("settle_time", "is negative or not valid");
+    let settle = settle_time.map(|wire| duration_from_wire(wire).ok_or_else(negative)).transpose()?;
+    let added = state.watch.add(path, settle)?;
     let watched = state.watch.folders().into_iter().find(|folder| folder.path == path);
     let source = watched.map(|folder| source_to_wire(&state.watch, folder));
     Ok(v1::AddSourceResponse { source, header: Some(state.header()), added })

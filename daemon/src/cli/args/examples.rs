@@ -81,7 +81,9 @@ Examples:
 
 pub(super) const SOURCES_ADD: &str = "\
 Example:
-  satchel sources add ~/Downloads";
+  satchel sources add ~/Downloads
+  satchel sources add --agents
+  satchel sources add ~/notes --settle 1m";
 
 pub(super) const SOURCES_REMOVE: &str = "\
 Example:

@@ -18,10 +18,27 @@ pub enum Sources {
     },
     /// Watch a folder, from now on and after restarts
     #[command(after_help = examples::SOURCES_ADD)]
-    Add(Folder),
+    Add(AddSourceArgs),
     /// Stop watching a folder; imported data is kept
     #[command(after_help = examples::SOURCES_REMOVE)]
     Remove(Folder),
+}
+
+/// `sources add`.
+#[derive(Debug, Args)]
+pub struct AddSourceArgs {
+    /// Path of the folder
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath, required_unless_present = "agents")]
+    pub dir: Option<PathBuf>,
+    /// Find the folders in which Claude Code and Codex keep their sessions, and watch those
+    #[arg(long, conflicts_with = "dir")]
+    pub agents: bool,
+    /// Do not ask before the folders of agents are watched
+    #[arg(long, short, requires = "agents")]
+    pub yes: bool,
+    /// How long a file must stay unchanged before it is imported: 10ms to 1h [default: 3s, or 10m with --agents]
+    #[arg(long, value_name = "TIME")]
+    pub settle: Option<String>,
 }
 
 /// A folder.

@@ -21,6 +21,7 @@ use crate::cli::{
     properties::Properties,
     style::Paint,
     text,
+    time::span_to_wire,
 };
 
 /// Interval between two questions whether the device has paired.
@@ -56,11 +57,6 @@ pub(crate) async fn run(
         wait_or_cancel(context, client, &pairing, micros).await?;
     }
     Ok(Exit::Done)
-}
-
-fn span_to_wire(micros: i64) -> prost_types::Duration {
-    let nanos = i32::try_from(micros % 1_000_000 * 1_000).unwrap_or_default();
-    prost_types::Duration { seconds: micros / 1_000_000, nanos }
 }
 
 fn show(
@@ -190,10 +186,5 @@ mod tests {
         assert_eq!(lines.len(), width.div_ceil(2));
         assert!(lines[0].chars().all(|module| module == '█'), "{image}");
         assert!(qr_code(uri, true).unwrap().lines().next().unwrap().starts_with("\u{1b}[30;107m    "));
-    }
-
-    #[test]
-    fn a_span_keeps_its_fraction() {
-        assert_eq!(span_to_wire(1_500_000), prost_types::Duration { seconds: 1, nanos: 500_000_000 });
     }
 }

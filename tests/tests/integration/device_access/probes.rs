@@ -391,7 +391,9 @@ pub(crate) fn probes(path: &str, records: &Records) -> Option<Vec<Probe>> {
             vec![unary(&v1::ListImportIssuesRequest { id: records.import.clone(), ..Default::default() })]
         }
         "ImportService/ListSources" => vec![unary(&v1::ListSourcesRequest::default())],
-        "ImportService/AddSource" => vec![unary(&v1::AddSourceRequest { path: text("/nowhere") })],
+        "ImportService/AddSource" => {
+            vec![unary(&v1::AddSourceRequest { path: text("/nowhere"), ..Default::default() })]
+        }
         "ImportService/RemoveSource" => vec![unary(&v1::RemoveSourceRequest { path: text("/nowhere") })],
         "ImportService/UndoImport" => vec![unary(&v1::UndoImportRequest {
             id: records.import.clone(),

@@ -138,9 +138,13 @@ impl WatchFixture {
         Ok(admin.get_status(v1::GetStatusRequest {}).await?.into_inner().problems)
     }
 
-    pub(crate) async fn conversation_count(&self) -> Result<u64> {
+    pub(crate) async fn stats(&self) -> Result<v1::GetStatsResponse> {
         let mut admin = AdminServiceClient::new(self.daemon.channel.clone());
-        Ok(unsigned(admin.get_stats(v1::GetStatsRequest {}).await?.into_inner().conversations))
+        Ok(admin.get_stats(v1::GetStatsRequest {}).await?.into_inner())
+    }
+
+    pub(crate) async fn conversation_count(&self) -> Result<u64> {
+        Ok(unsigned(self.stats().await?.conversations))
     }
 }
 

@@ -55,7 +55,9 @@ async fn folders_added_and_removed_at_run_time_are_remembered() -> Result<()> {
     fs::create_dir(&more)?;
     fs::write(more.join("a.json"), chatgpt_file(1))?;
     let path = |path: &Path| path.to_string_lossy().into_owned();
-    let add = |path: String| async { fixture.client().add_source(v1::AddSourceRequest { path }).await };
+    let add = |path: String| async {
+        fixture.client().add_source(v1::AddSourceRequest { path, ..Default::default() }).await
+    };
     assert!(add(path(&more)).await?.into_inner().added);
     assert!(!add(path(&more)).await?.into_inner().added);
     for (folder, code) in [
@@ -81,6 +83,47 @@ async fn folders_added_and_removed_at_run_time_are_remembered() -> Result<()> {
     let sources =
         fixture.client().list_sources(v1::ListSourcesRequest::default()).await?.into_inner().sources;
     assert_eq!(sources.len(), 1);
+    fixture.daemon.stop().await?;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_settle_time_of_an_added_folder_is_kept_over_a_restart() -> Result<()> {
+    let mut fixture = WatchFixture::start().await?;
+    let more = fixture.daemon.folder.path().join("more");
+    fs::create_dir(&more)?;
+    fs::write(more.join("a.json"), chatgpt_file(1))?;
+    let path = more.to_string_lossy().into_owned();
+    let request = |seconds: i64, nanos: i32| v1::AddSourceRequest {
+        path: path.clone(),
+        settle_time: Some(prost_types::Duration { seconds, nanos }),
+    };
+    for (seconds, nanos) in
+        [(0, 0), (0, 9_999_999), (-1, 0), (3_601, 0), (i64::MIN, 0), (1, -1), (i64::MAX, 0)]
+    {
+        let refused = fixture.client().add_source(request(seconds, nanos)).await;
+        assert_eq!(
+            refused.err().map(|status| status.code()),
+            Some(tonic::Code::InvalidArgument),
+            "{seconds}"
+        );
+    }
+    assert!(fixture.client().add_source(request(3_600, 0)).await?.into_inner().added);
+    for _ in 0..2 {
+        let end = Instant::now() + WAIT_TIMEOUT;
+        loop {
+            let sources =
+                fixture.client().list_sources(v1::ListSourcesRequest::default()).await?.into_inner().sources;
+            if sources.iter().any(|source| source.path == path && source.waiting_total == 1) {
+                break;
+            }
+            assert!(Instant::now() < end, "{sources:?}");
+            tokio::time::sleep(POLL_INTERVAL).await;
+        }
+        fixture.wait_for_rescans().await;
+        fixture.assert_completed(0).await?;
+        fixture = fixture.restart().await?;
+    }
     fixture.daemon.stop().await?;
     Ok(())
 }

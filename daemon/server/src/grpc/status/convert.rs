@@ -21,7 +21,7 @@ use satchel_indexer::{HistoryError, IndexerError, VectorSearchError};
 use satchel_registry::{InstallError, PluginLoadError, RegistryError, compile::CompileError};
 use satchel_search::index::IndexError;
 use satchel_source::{SourceError, chain};
-use satchel_watch::WatchError;
+use satchel_watch::{SpecError, WatchError};
 
 use super::{CallError, ResourceKind};
 
@@ -248,6 +248,7 @@ impl From<WatchError> for CallError {
     fn from(error: WatchError) -> Self {
         let problem = error.to_string();
         match error {
+            WatchError::Spec(SpecError::Settle { .. }) => Self::invalid_field("settle_time", problem),
             WatchError::Spec(_) => Self::invalid_field("path", format!("cannot be watched: {problem}")),
             WatchError::Overlap { path, .. } | WatchError::Fixed { path, .. } => {
                 Self::SourceRefused { path: text(path), problem }

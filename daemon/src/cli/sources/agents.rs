@@ -1,0 +1,99 @@
+//! The folders in which coding agents keep their sessions.
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
+
+use crate::cli::{Environment, text};
+
+/// The home folders of the agents that are known.
+#[derive(Debug, Default)]
+pub(crate) struct AgentHomes {
+    claude_code: Option<PathBuf>,
+    codex: Option<PathBuf>,
+}
+
+/// A folder with sessions.
+pub(super) struct AgentFolder {
+    program: &'static str,
+    pub(super) path: PathBuf,
+}
+
+impl AgentHomes {
+    pub(crate) fn of(environment: &Environment) -> Self {
+        let place = |variable: &Option<PathBuf>, name: &str| {
+            variable.clone().or_else(|| environment.home.as_deref().map(|home| home.join(name)))
+        };
+        Self {
+            claude_code: place(&environment.claude_config_dir, ".claude"),
+            codex: place(&environment.codex_home, ".codex"),
+        }
+    }
+
+    /// Returns the folders that exist.
+    pub(super) fn existing_folders(&self) -> Vec<AgentFolder> {
+        self.folders().filter(|folder| folder.path.is_dir()).collect()
+    }
+
+    fn folders(&self) -> impl Iterator<Item = AgentFolder> {
+        let claude_code = self.claude_code.iter().map(|home| ("Claude Code", home.clone()));
+        // Beside these, Codex keeps its credentials and databases.
+        let codex = self
+            .codex
+            .iter()
+            .flat_map(|home| ["sessions", "archived_sessions"].map(|folder| ("Codex", home.join(folder))));
+        claude_code.chain(codex).map(|(program, path)| AgentFolder { program, path })
+    }
+}
+
+/// The folders that are looked for.
+impl fmt::Display for AgentHomes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let folders: Vec<String> = self.folders().map(|folder| folder.to_string()).collect();
+        f.write_str(&folders.join(", "))
+    }
+}
+
+impl fmt::Display for AgentFolder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", shown(&self.path), self.program)
+    }
+}
+
+fn shown(path: &Path) -> String {
+    text::one_line(&path.to_string_lossy())
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn only_folders_that_exist_are_found_and_variables_replace_the_home() {
+        let home = tempfile::tempdir().unwrap();
+        let mut environment = Environment { home: Some(home.path().to_owned()), ..Environment::default() };
+        let found = |environment: &Environment| -> Vec<String> {
+            let found = AgentHomes::of(environment).existing_folders();
+            found
+                .iter()
+                .map(|folder| folder.to_string().replace(home.path().to_str().unwrap(), "~"))
+                .collect()
+        };
+        assert!(found(&environment).is_empty());
+        let looked_for = AgentHomes::of(&environment).to_string();
+        assert!(looked_for.contains(".codex/archived_sessions (Codex)"), "{looked_for}");
+        for folder in [".claude/projects", ".codex/sessions", "elsewhere/sessions"] {
+            fs::create_dir_all(home.path().join(folder)).unwrap();
+        }
+        assert_eq!(found(&environment), ["~/.claude (Claude Code)", "~/.codex/sessions (Codex)"]);
+        environment.codex_home = Some(home.path().join("elsewhere"));
+        environment.claude_config_dir = Some(home.path().join("nothing"));
+        assert_eq!(found(&environment), ["~/elsewhere/sessions (Codex)"]);
+        environment = Environment::default();
+        assert!(found(&environment).is_empty(), "without a home folder");
+    }
+}
