@@ -89,10 +89,12 @@ impl Client {
     /// Registers a device that may read everything.
     pub(crate) fn create_token(&self, name: &str) -> Result<()> {
         let tomorrow = SystemTime::now() + Duration::from_hours(24);
+        // The API refuses digits below the microsecond.
+        let expire_time = prost_types::Timestamp { nanos: 0, ..tomorrow.into() };
         let request = v1::CreateTokenRequest {
             name: name.to_owned(),
             policy: Some(policy(DeviceRole::Reader)),
-            expire_time: Some(tomorrow.into()),
+            expire_time: Some(expire_time),
         };
         let mut devices = DeviceServiceClient::new(self.channel.clone());
         self.runtime.block_on(devices.create_token(request))?;

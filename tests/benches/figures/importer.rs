@@ -59,23 +59,26 @@ pub(crate) struct ImporterRun {
     pub(crate) memory_mib: usize,
 }
 
-/// Runs a component once.
+/// Runs a component once, on every export in the folder.
 pub(crate) fn run_component(component: &[u8], folder: &Path, cache: &Path) -> Result<ImporterRun> {
     let cache = CodeCache { folder: cache.join("code"), key_file: cache.join("key/code-cache.key") };
     let host = Host::new(HostOptions { cache: Some(cache), ..HostOptions::default() })?;
     let plugin = host.load(component)?;
     let bundle = Source::at(folder)?.open(&IntakeLimits::default())?;
-    let detection = plugin.detect(Arc::new(bundle.clone()))?.into_iter().next().context("not recognised")?;
+    let detections = plugin.detect(Arc::new(bundle.clone()))?;
     let start = Instant::now();
-    let mut messages = 0;
-    let files = Arc::new(bundle.subset(&detection.files));
+    let (mut messages, mut memory_bytes) = (0, 0);
     let limits = PluginLimits::default();
-    let summary = plugin.run(files, &detection.format, &limits, &CancelToken::new(), &mut |emitted| {
-        if let Emitted::Conversation(conversation) = emitted {
-            messages += conversation.messages.len();
-        }
-        SinkVerdict::Proceed
-    })?;
+    for detection in detections {
+        let files = Arc::new(bundle.subset(&detection.files));
+        let summary = plugin.run(files, &detection.format, &limits, &CancelToken::new(), &mut |emitted| {
+            if let Emitted::Conversation(conversation) = emitted {
+                messages += conversation.messages.len();
+            }
+            SinkVerdict::Proceed
+        })?;
+        memory_bytes = summary.memory_bytes.max(memory_bytes);
+    }
     ensure!(messages > 0, "the importer read nothing");
-    Ok(ImporterRun { seconds: start.elapsed().as_secs_f64(), memory_mib: summary.memory_bytes >> 20 })
+    Ok(ImporterRun { seconds: start.elapsed().as_secs_f64(), memory_mib: memory_bytes >> 20 })
 }

@@ -167,7 +167,7 @@ fn typed_claude(folder: &Path) -> Result<usize> {
     Ok(all.iter().map(claude_bytes).sum())
 }
 
-/// Parses every JSON file into a tree of values. A page has no such peer, so it is only tokenized.
+/// Parses every file of JSON or JSON Lines into trees of values. A page has no such peer, so it is only tokenized.
 fn values(folder: &Path) -> Result<usize> {
     let mut seen = 0;
     for file in files(folder)? {
@@ -175,8 +175,10 @@ fn values(folder: &Path) -> Result<usize> {
         seen += if file.extension().is_some_and(|extension| extension == "html") {
             html5gum::Tokenizer::new(std::str::from_utf8(&bytes)?).flatten().count()
         } else {
-            let value: Value = serde_json::from_slice(&bytes)?;
-            std::hint::black_box(&value).as_array().map_or(1, Vec::len)
+            // One value, or one in each line.
+            let values = serde_json::Deserializer::from_slice(&bytes).into_iter::<Value>();
+            let counts = values.map(|value| Ok(std::hint::black_box(&value?).as_array().map_or(1, Vec::len)));
+            counts.sum::<Result<usize>>()?
         };
     }
     Ok(seen)
