@@ -5,7 +5,7 @@ use std::{
     mem,
 };
 
-use satchel_importer::{Bundle, Element, ErrorKind, ImportError, Parser, Role};
+use satchel_importer::{Bundle, Element, ErrorKind, ImportError, Parser, Role, title};
 
 use crate::{
     detect,
@@ -317,12 +317,7 @@ fn title_of(unplaced: &UnplacedMessage<'_>) -> Option<String> {
 }
 
 fn first_line(text: &str) -> Option<String> {
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
-    let mut title: String = line.chars().take(MAX_TITLE).collect();
-    if title.len() < line.len() {
-        title.push('…');
-    }
-    Some(title)
+    title::first_line(text, MAX_TITLE)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use satchel_importer::{
     Arena, Bundle, Element, ImportError, JsonArray, JsonError, Leftover, Parser,
     json::{Object, Value, items},
-    natural_key,
+    natural_key, title,
 };
 
 /// Messages of one file. Real chats have thousands at most, and the order of all is in memory.
@@ -196,12 +196,7 @@ fn text_of<'a>(chunk: Value<'a>, arena: &'a Arena) -> Option<&'a str> {
 }
 
 fn first_line(text: &str) -> Option<String> {
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
-    let mut title: String = line.chars().take(MAX_TITLE).collect();
-    if title.len() < line.len() {
-        title.push('…');
-    }
-    Some(title)
+    title::first_line(text, MAX_TITLE)
 }
 
 #[cfg(test)]

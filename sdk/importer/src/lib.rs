@@ -9,6 +9,7 @@ pub mod json;
 pub mod names;
 pub mod order;
 pub mod sniff;
+pub mod title;
 pub mod tree;
 
 #[cfg(not(target_arch = "wasm32"))]

@@ -80,7 +80,7 @@ Examples:
   satchel sources list --json | jq '.sources[] | {path, waiting}'";
 
 pub(super) const SOURCES_ADD: &str = "\
-Example:
+Examples:
   satchel sources add ~/Downloads
   satchel sources add --agents
   satchel sources add ~/notes --settle 1m";

@@ -1,5 +1,7 @@
 //! The title of a session: the person's, else the provider's, else the first line of the first prompt.
 
+use satchel_importer::title;
+
 use super::head::Head;
 
 /// The type of lines with the title of a session, mostly of another one.
@@ -81,12 +83,7 @@ fn opens(text: &str, name: &str) -> bool {
 }
 
 fn first_line(text: &str) -> Option<String> {
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
-    let mut title: String = line.chars().take(MAX_TITLE).collect();
-    if title.len() < line.len() {
-        title.push('…');
-    }
-    Some(title)
+    title::first_line(text, MAX_TITLE)
 }
 
 #[cfg(test)]
