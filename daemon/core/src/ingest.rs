@@ -22,6 +22,7 @@ mod queue;
 pub mod receipt;
 mod records;
 mod request;
+mod secrets;
 pub(crate) mod session;
 mod skips;
 mod stalled;
@@ -51,6 +52,7 @@ pub use self::{
     error::IngestError,
     queue::{JobView, OnEnd, Phase},
     request::{Apply, ImportRequest, WatchedImport},
+    secrets::SecretHandling,
     stalled::StalledJob,
 };
 use self::{
@@ -84,6 +86,8 @@ pub(crate) struct Inner {
     clock: Arc<dyn Clock>,
     /// Guards the limits on what the next import may unpack; they can change while the daemon runs.
     limits: Mutex<Limits>,
+    /// Guards what the next import does with secrets; it can change while the daemon runs.
+    secrets: Mutex<SecretHandling>,
     plugin_limits: PluginLimits,
     /// Held from a look-up until its result is committed.
     write_lock: Arc<WriteLock>,
@@ -139,6 +143,7 @@ impl Imports {
             plugins,
             clock,
             limits,
+            secrets: Mutex::default(),
             plugin_limits,
             write_lock,
             edits,
@@ -387,6 +392,11 @@ impl Imports {
         *self.0.limits.lock().unwrap_or_else(PoisonError::into_inner) = limits;
     }
 
+    /// Sets what imports that begin from now on do with secrets in what tools printed.
+    pub fn set_secret_handling(&self, handling: SecretHandling) {
+        *self.0.secrets.lock().unwrap_or_else(PoisonError::into_inner) = handling;
+    }
+
     /// Stops accepting new jobs and requests all jobs to stop; each stops after the record that it is processing.
     pub fn refuse(&self) {
         let mut jobs = self.0.jobs();
@@ -480,6 +490,10 @@ impl Inner {
         let own = self.signers.get().map(|signers| signers()).unwrap_or_default();
         let trusted = trust::list(&self.store)?.into_iter().map(|key| key.public_key).collect();
         Ok(KnownKeys { own, trusted })
+    }
+
+    fn secret_handling(&self) -> SecretHandling {
+        *self.secrets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn limits(&self) -> Limits {

@@ -25,6 +25,7 @@ use file::{
 
 use satchel_core::{
     data_dir::{self, DataDirError},
+    ingest::SecretHandling,
     plain_file,
     schedule::{InvalidSchedule, RenewalPolicy, ScheduledExports},
     uploads::DEFAULT_TOTAL_BYTES,
@@ -58,6 +59,8 @@ pub struct Config {
     pub runtime_dir: PathBuf,
     /// Limits on the data that an import may unpack.
     pub import_limits: Limits,
+    /// What imports do with secrets in what tools printed.
+    pub secrets: SecretHandling,
     /// Bytes that the storage engine may keep in memory.
     pub cache_bytes: u64,
     /// Where a daemon logs, and how much.
@@ -205,6 +208,7 @@ impl Config {
             data_dir,
             runtime_dir,
             import_limits: Limits::default(),
+            secrets: SecretHandling::default(),
             cache_bytes: DEFAULT_CACHE_MIB << 20,
             log,
             watching: WatchConfig::default(),
@@ -235,6 +239,7 @@ impl Config {
             data_dir: _,
             runtime_dir: _,
             import_limits,
+            secrets,
             cache_bytes,
             log,
             watching,
@@ -259,7 +264,7 @@ impl Config {
             all.iter().filter(|(changed, _)| *changed).map(|(_, key)| *key).collect::<Vec<_>>()
         };
         let immediate = [
-            (*import_limits != new.import_limits, "[import]"),
+            (*import_limits != new.import_limits || *secrets != new.secrets, "[import]"),
             (*level != new.log.level, "[log] level"),
             (watching.folders != new.watching.folders, "[[watch]]"),
         ];
@@ -294,6 +299,7 @@ impl Config {
                 max_files: Some(self.import_limits.entries),
                 max_file_mib: Some(self.import_limits.entry_bytes >> 20),
                 max_total_mib: Some(self.import_limits.total_bytes >> 20),
+                secrets: Some(self.secrets),
             },
             store: StoreSection { cache_mib: Some(self.cache_bytes >> 20) },
             log: LogSection {
@@ -355,6 +361,7 @@ impl Config {
             check_range("[import] max-total-mib", mib, 1 << 20)?;
             self.import_limits.total_bytes = mib << 20;
         }
+        self.secrets = settings.import.secrets.unwrap_or_default();
         if let Some(mib) = settings.store.cache_mib {
             check_range("[store] cache-mib", mib, 4 << 10)?;
             self.cache_bytes = mib << 20;

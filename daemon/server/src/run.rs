@@ -492,6 +492,7 @@ async fn apply_reloads(settings: &mut watch::Receiver<Config>, imports: &Imports
     while settings.changed().await.is_ok() {
         let config = settings.borrow_and_update().clone();
         imports.set_limits(config.import_limits);
+        imports.set_secret_handling(config.secrets);
         if config.watching.active {
             watch.reconfigure(&config.watching.folders);
             watch.rescan();

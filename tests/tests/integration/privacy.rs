@@ -9,6 +9,7 @@ mod keys;
 mod kill;
 mod markdown;
 mod scheduled;
+mod secrets;
 mod selections;
 
 use std::{

@@ -364,9 +364,20 @@ impl ImportTask {
             ExportReader::Plugin(LoadedImporter { importer, plugin }) => {
                 let limits = &importer.limits(&self.inner.plugin_limits, files.bytes());
                 let (format, pace, recall) = (&found.format, self.inner.plugins.pace(), !self.request.again);
-                let cancel = &self.cancel;
-                let run =
-                    PluginRun { store, plugin, bundle: files, format, limits, cancel, dry_run, pace, recall };
+                let (cancel, secrets) = (&self.cancel, self.inner.secret_handling());
+                let bundle = files;
+                let run = PluginRun {
+                    store,
+                    plugin,
+                    bundle,
+                    format,
+                    limits,
+                    cancel,
+                    dry_run,
+                    secrets,
+                    pace,
+                    recall,
+                };
                 let (deferred, outcome) = run.run(writer, record, &progress)?;
                 let ended = outcome.as_ref().map(|_| ());
                 if self.inner.plugins.record_run(importer, ended) {

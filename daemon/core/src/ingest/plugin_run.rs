@@ -19,6 +19,7 @@ use super::{
     pieces::{self, PieceResult, PieceToCache},
     receipt::ImportRecord,
     records::{DeferredRecords, ImportItem},
+    secrets::{self, SecretHandling},
     write::Writer,
 };
 use crate::provenance::PurgedData;
@@ -37,6 +38,7 @@ pub(super) struct PluginRun<'a> {
     pub(super) limits: &'a PluginLimits,
     pub(super) cancel: &'a CancelToken,
     pub(super) dry_run: bool,
+    pub(super) secrets: SecretHandling,
     /// Slows the import down while clients make requests.
     pub(super) pace: &'a Throttle,
     /// Whether cached results of earlier imports may be used instead of reading pieces again.
@@ -91,6 +93,7 @@ impl PluginRun<'_> {
             purged,
             sender,
             dry_run: self.dry_run,
+            secrets: self.secrets,
             deferred: DeferredRecords::default(),
             newest: i64::MIN,
             undated: Vec::new(),
@@ -122,6 +125,7 @@ struct Normalisation<'a> {
     purged: &'a PurgedData,
     sender: &'a Sender<ImportItem>,
     dry_run: bool,
+    secrets: SecretHandling,
     deferred: DeferredRecords,
     newest: i64,
     /// Evidence without a time is held back until the newest time of the export is known.
@@ -214,7 +218,8 @@ impl Normalisation<'_> {
         }
         let messages = record.messages.len() as u64;
         let locator = record.locator.clone();
-        let mut notes = Vec::new();
+        let mut notes: Vec<ImportItem> =
+            secrets::check(&mut record, self.secrets).map(ImportItem::Warning).into_iter().collect();
         let files = AttachmentStore { store: self.store, bundle: self.bundle, dry_run: self.dry_run };
         let normalised =
             self.reader.conversation(record, &mut |file| files.store(file, &locator, &mut notes));

@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
-use satchel_core::schedule::{RenewalPolicy, ScheduledExports};
+use satchel_core::{
+    ingest::SecretHandling,
+    schedule::{RenewalPolicy, ScheduledExports},
+};
 use satchel_embedder::EndpointConfig;
 use satchel_watch::WatchSpec;
 use serde::{Deserialize, Serialize};
@@ -46,6 +49,7 @@ pub(super) struct ImportSection {
     pub(super) max_files: Option<usize>,
     pub(super) max_file_mib: Option<u64>,
     pub(super) max_total_mib: Option<u64>,
+    pub(super) secrets: Option<SecretHandling>,
 }
 
 #[derive(Debug, Default, Deserialize, Serialize)]

@@ -17,6 +17,16 @@ fn settings_that_are_not_set_keep_their_defaults() {
 }
 
 #[test]
+fn secrets_are_kept_unless_the_file_says_otherwise() {
+    assert_eq!(parse("").unwrap().secrets, SecretHandling::Keep);
+    let config = parse("[import]\nsecrets = \"remove\"\n").unwrap();
+    assert_eq!(config.secrets, SecretHandling::Remove);
+    assert_eq!(Config::new("/d".into(), "/r".into()).changes(&config).immediate, ["[import]"]);
+    let error = parse("[import]\nsecrets = \"hide\"\n").unwrap_err().to_string();
+    assert!(error.contains("remove") && error.contains("keep"), "{error}");
+}
+
+#[test]
 fn the_type_registry_is_a_web_address() {
     let config = parse("[export]\ntype-registry = \"https://example.org/types\"\n").unwrap();
     assert_eq!(config.type_registry.as_deref(), Some("https://example.org/types"));

@@ -97,6 +97,7 @@ pub(super) fn open_with(
         config.import_limits.clone(),
         limits,
     )?;
+    imports.set_secret_handling(config.secrets);
     let watch =
         Watch::new(store.clone(), imports.clone(), Arc::clone(&clock), data_dir.clone(), &config.watching)?;
     let keys = data_dir.join("keys");
