@@ -1,5 +1,5 @@
-//! The official clients of the Model Context Protocol work with `satchel mcp`: those for Python and TypeScript, and the
-//! command line of the inspector.
+//! The official clients of the Model Context Protocol work with `satchel mcp` and with the daemon over HTTP: those for
+//! Python and TypeScript, and the command line of the inspector.
 
 #![expect(clippy::unwrap_used, clippy::print_stderr, reason = "tests; a skipped one prints the reason")]
 
@@ -9,10 +9,10 @@ mod home;
 use std::{
     env,
     path::{Path, PathBuf},
-    process::{Command, Output},
+    process::{Child, Command, Output, Stdio},
 };
 
-use home::{TestHome, code, stderr};
+use home::{TestHome, code, stderr, stop};
 use serde_json::{Value, json};
 
 /// The folder of the client programs.
@@ -20,9 +20,10 @@ const CLIENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mcp_clients");
 /// The program of the inspector, relative to a folder of Node modules.
 const INSPECTOR: &str = ".bin/mcp-inspector";
 
-/// A home with an imported export, and the device `reader`.
-fn home() -> TestHome {
+/// A home with an imported export and the device `reader`, and its token.
+fn home() -> (TestHome, String) {
     let home = TestHome::new();
+    let mut printed = Vec::new();
     let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("demo");
     for words in [
         ["import", demo.to_str().unwrap()].as_slice(),
@@ -30,8 +31,19 @@ fn home() -> TestHome {
     ] {
         let output = home.run(words);
         assert_eq!(code(&output), Some(0), "{}", stderr(&output));
+        printed = output.stdout;
     }
-    home
+    (home, String::from_utf8(printed).unwrap().trim().to_owned())
+}
+
+/// Starts a daemon, and returns the address at which agents reach it.
+fn serve(home: &TestHome) -> (Child, String) {
+    let mut serve = home.command(&["serve", "--web", "127.0.0.1:0", "--json"]);
+    let mut daemon = serve.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let output = serde_json::Deserializer::from_reader(daemon.stdout.take().unwrap());
+    let serving = output.into_iter::<Value>().next().unwrap().unwrap();
+    let address = serving["web"].as_str().unwrap();
+    (daemon, format!("http://{address}/mcp"))
 }
 
 /// Says that a test is skipped. If the environment requires these tests, it fails.
@@ -89,7 +101,7 @@ fn check(output: &Output) {
 #[test]
 fn the_python_client_works() {
     let Some(python) = python() else { return };
-    let home = home();
+    let (home, _) = home();
     let program = Path::new(CLIENTS).join("client.py");
     check(&Command::new(python).arg(program).arg(home.path()).args(server()).output().unwrap());
 }
@@ -97,15 +109,35 @@ fn the_python_client_works() {
 #[test]
 fn the_typescript_client_works() {
     let Some(modules) = node_modules() else { return };
-    let home = home();
+    let (home, _) = home();
     let program = Path::new(CLIENTS).join("client.mjs");
     check(&Command::new("node").arg(program).arg(modules).arg(home.path()).args(server()).output().unwrap());
 }
 
 #[test]
+fn the_python_client_works_over_http() {
+    let Some(python) = python() else { return };
+    let (home, token) = home();
+    let (daemon, url) = serve(&home);
+    let program = Path::new(CLIENTS).join("client.py");
+    check(&Command::new(python).arg(program).args([url, token]).output().unwrap());
+    stop(daemon);
+}
+
+#[test]
+fn the_typescript_client_works_over_http() {
+    let Some(modules) = node_modules() else { return };
+    let (home, token) = home();
+    let (daemon, url) = serve(&home);
+    let program = Path::new(CLIENTS).join("client.mjs");
+    check(&Command::new("node").arg(program).arg(modules).args([url, token]).output().unwrap());
+    stop(daemon);
+}
+
+#[test]
 fn the_inspector_works() {
     let Some(modules) = node_modules() else { return };
-    let home = home();
+    let (home, _) = home();
     let [program, arguments @ ..] = server();
     let environment = json!({"HOME": home.path()});
     let server = json!({"command": program, "args": arguments, "env": environment});

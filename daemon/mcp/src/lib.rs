@@ -7,6 +7,8 @@
 //! that others wrote, and the instructions of the server say so.
 
 mod clients;
+mod http_endpoint;
+mod progress;
 mod prompts;
 mod records;
 mod resources;
@@ -20,9 +22,12 @@ use rmcp::{
     service::ServerInitializeError,
     transport::{async_rw::AsyncRwTransport, stdio_pipes},
 };
-use tonic::transport::Channel;
 
-use self::{clients::AsDevice, server::Server};
+use self::{clients::AgentIdentity, server::Server};
+pub use self::{
+    clients::{GrpcServices, HttpPeer, ServiceError, services, services_over},
+    http_endpoint::HttpEndpoint,
+};
 
 /// The longest message of a client, in bytes. rmcp drops a longer line without an answer. The limit is therefore far above
 /// [`tools::MAX_ARGUMENTS`]; arguments over that are refused with an error. Parsing may take a hundred times as much memory.
@@ -44,9 +49,9 @@ pub enum ServeError {
 
 /// The connection to the daemon.
 pub trait Connection: Send + Sync {
-    /// Returns the channel for the next request of the agent. The daemon may have ended since the last one, and another
+    /// Returns the services for the next request of the agent. The daemon may have ended since the last one, and another
     /// one have taken its place.
-    fn channel(&self) -> Pin<Box<dyn Future<Output = Channel> + Send + '_>>;
+    fn services(&self) -> Pin<Box<dyn Future<Output = GrpcServices> + Send + '_>>;
 }
 
 /// Serves one client on standard input and output, until it closes them or `stop` is ready.
@@ -61,7 +66,7 @@ pub async fn serve_stdio(
     device: Option<&str>,
     stop: impl Future<Output = ()>,
 ) -> Result<(), ServeError> {
-    let server = Server::new(connection, AsDevice::new(device)?);
+    let server = Server::new(connection, AgentIdentity::of(device)?);
     let (read, write) = stdio_pipes();
     let transport =
         AsyncRwTransport::<RoleServer, _, _>::new_server(read, write).with_max_line_length(MAX_LINE);

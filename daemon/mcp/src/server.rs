@@ -17,12 +17,13 @@ use tokio::sync::Semaphore;
 
 use super::{
     Connection,
-    clients::{AsDevice, Clients},
+    clients::{AgentIdentity, Clients},
+    progress::Progress,
     prompts, resources, tools,
 };
 
 /// Calls of one client that run at once. More wait.
-const MAX_CALLS: usize = 16;
+pub(crate) const MAX_CALLS: usize = 16;
 /// What the client's model is told about this server.
 const INSTRUCTIONS: &str = "The person's own archive of conversations with AI assistants, and the memories in it. Use `search` or \
                             `build_context` when the person refers to something from before, and cite the id, date and source of \
@@ -44,15 +45,20 @@ const METHODS: [&str; 7] = [
 #[derive(Clone)]
 pub(crate) struct Server {
     connection: Arc<dyn Connection>,
-    device: AsDevice,
+    identity: AgentIdentity,
     tools: Arc<[Tool]>,
     calls: Arc<Semaphore>,
 }
 
 impl Server {
-    pub(crate) fn new(connection: Arc<dyn Connection>, device: AsDevice) -> Self {
+    pub(crate) fn new(connection: Arc<dyn Connection>, identity: AgentIdentity) -> Self {
         let calls = Arc::new(Semaphore::new(MAX_CALLS));
-        Self { connection, device, tools: tools::all().into(), calls }
+        Self { connection, identity, tools: tools::all().into(), calls }
+    }
+
+    /// Returns the server for another client, with a limit of its own.
+    pub(crate) fn for_next_client(&self) -> Self {
+        Self { calls: Arc::new(Semaphore::new(MAX_CALLS)), ..self.clone() }
     }
 
     /// Runs a call in a task of its own: rmcp gives no answer if a handler panics. Ends it when the client cancels it.
@@ -61,16 +67,20 @@ impl Server {
         context: &RequestContext<RoleServer>,
         call: impl FnOnce(Clients) -> F + Send + 'static,
     ) -> Result<T, ErrorData> {
+        let mut progress = Progress::new(context);
         let _permit = tokio::select! {
-            permit = self.calls.acquire() => permit.map_err(|_| internal("the server is stopping"))?,
+            permit = progress.during("waiting for other calls", self.calls.acquire()) => {
+                permit.map_err(|_| internal("the server is stopping"))?
+            }
             // The answer to a cancelled request is not sent.
             () = context.ct.cancelled() => return Err(internal("cancelled")),
         };
-        let (connection, device) = (Arc::clone(&self.connection), self.device.clone());
+        let (connection, identity) =
+            (Arc::clone(&self.connection), self.identity.for_request(&context.extensions));
         let mut task =
-            tokio::spawn(async move { call(Clients::new(connection.channel().await, device)).await });
+            tokio::spawn(async move { call(Clients::new(connection.services().await, identity)).await });
         tokio::select! {
-            outcome = &mut task => outcome.unwrap_or_else(|error| {
+            outcome = progress.during("waiting for the daemon", &mut task) => outcome.unwrap_or_else(|error| {
                 tracing::error!(%error, "a call of an agent failed");
                 Err(internal("the server failed; its log says why"))
             }),

@@ -50,7 +50,11 @@ impl ToolError {
 
 /// What a refusal of the daemon says.
 pub(crate) fn refusal(status: &Status) -> String {
-    let ended = status.source().is_some_and(<dyn Error>::is::<tonic::transport::Error>);
+    let mut cause = status.source();
+    while let Some(error) = cause.filter(|error| !error.is::<tonic::transport::Error>()) {
+        cause = error.source();
+    }
+    let ended = cause.is_some();
     match status.message() {
         _ if ended => "the daemon does not answer; try again, or start one with `satchel serve`".to_owned(),
         "" => format!("the daemon refused the call: {}", status.code()),

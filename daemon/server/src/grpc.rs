@@ -84,6 +84,7 @@ use tonic_health::{ServingStatus, server::HealthReporter};
 use tonic_web::GrpcWebLayer;
 use tower::Layer as _;
 
+use self::web::AgentEndpoint;
 use self::{
     connection::Connection,
     guard::{GuardLayer, MAX_CALLS_PER_CONNECTION, MAX_MESSAGE_BYTES},
@@ -331,7 +332,9 @@ async fn serve_web(
     stopped: impl Future<Output = ()> + Send,
 ) {
     if let Some(listener) = listener {
-        listener.serve(GrpcWebLayer::new().layer(guard.layer(routes.prepare())), stopped).await;
+        let services = guard.layer(routes.prepare());
+        let agents = AgentEndpoint::new(services.clone(), guard);
+        listener.serve(GrpcWebLayer::new().layer(services), agents, stopped).await;
     }
 }
 

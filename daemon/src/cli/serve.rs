@@ -249,7 +249,9 @@ fn announce(context: &mut Context, ready: &Ready, data_dir: &Path) -> Result<(),
         ));
     }
     if let Some(address) = ready.web {
-        context.out.note(&format!("gRPC-Web is served on http://{address} to callers with a token"));
+        context.out.note(&format!(
+            "gRPC-Web is served on http://{address}, and MCP on http://{address}/mcp, to callers with a token"
+        ));
     }
     context.out.note("press Ctrl-C to stop it");
     Ok(())

@@ -1,17 +1,22 @@
-// The official TypeScript client of the Model Context Protocol: the same as mcp.py.
+// The official TypeScript client of the Model Context Protocol: the same as client.py.
 
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
-const [modules, home, command, ...args] = process.argv.slice(2);
+// Either the home folder and the command of a server, or the address of one and a token.
+const [modules, where, what, ...args] = process.argv.slice(2);
 const require = createRequire(join(modules, "x.js"));
 const load = (name) => import(pathToFileURL(require.resolve(`@modelcontextprotocol/sdk/${name}`)).href);
 const { Client } = await load("client/index.js");
 const { StdioClientTransport } = await load("client/stdio.js");
+const { StreamableHTTPClientTransport } = await load("client/streamableHttp.js");
 
 const client = new Client({ name: "test", version: "1" });
-await client.connect(new StdioClientTransport({ command, args, env: { HOME: home } }));
+const overHttp = () =>
+    new StreamableHTTPClientTransport(new URL(where), { requestInit: { headers: { Authorization: `Bearer ${what}` } } });
+const overStdio = () => new StdioClientTransport({ command: what, args, env: { HOME: where } });
+await client.connect(where.startsWith("http://") ? overHttp() : overStdio());
 const tools = await client.listTools();
 const search = (query) => client.callTool({ name: "search", arguments: { query } });
 const found = await search("honey");

@@ -3,15 +3,29 @@
 import asyncio
 import json
 import sys
+from contextlib import asynccontextmanager
 
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
 
 
-async def main(command, *arguments):
-    environment = {"HOME": sys.argv[1]}
-    server = StdioServerParameters(command=command, args=list(arguments), env=environment)
-    async with stdio_client(server) as (read, write), ClientSession(read, write) as session:
+def over_stdio(home, command, *arguments):
+    environment = {"HOME": home}
+    return stdio_client(StdioServerParameters(command=command, args=list(arguments), env=environment))
+
+
+@asynccontextmanager
+async def over_http(url, token):
+    headers = {"Authorization": f"Bearer {token}"}
+    async with create_mcp_http_client(headers=headers) as http:
+        async with streamable_http_client(url, http_client=http) as streams:
+            yield streams
+
+
+async def main(transport):
+    async with transport as (read, write, *_), ClientSession(read, write) as session:
         about = await session.initialize()
         tools = await session.list_tools()
         found = await session.call_tool("search", {"query": "honey"})
@@ -35,4 +49,5 @@ async def main(command, *arguments):
         }))
 
 
-asyncio.run(main(*sys.argv[2:]))
+over = over_http if sys.argv[1].startswith("http://") else over_stdio
+asyncio.run(main(over(*sys.argv[1:])))

@@ -1,6 +1,7 @@
 //! gRPC-Web on a loopback address: callers with a token get what their policy allows, and all others nothing.
 #![expect(clippy::unwrap_used, clippy::expect_used, clippy::tests_outside_test_module, reason = "tests")]
 
+mod agents;
 mod client;
 mod limits;
 mod refusals;

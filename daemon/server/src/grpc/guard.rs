@@ -206,6 +206,14 @@ impl GuardLayer {
         Ok(caller)
     }
 
+    /// Returns the device of the token in the headers of a request; `None` if there is none.
+    ///
+    /// # Errors
+    /// If the token is unknown or not valid any more.
+    pub(super) fn token_device(&self, headers: &HeaderMap) -> Result<Option<Arc<Device>>, CallError> {
+        authenticate::token_device(headers, &self.devices, self.clock.now_micros())
+    }
+
     /// Checks that a device may use a method, and does not make too many calls.
     fn admit(&self, device: &Device, path: &str, method: Option<&Method>) -> Result<CallShare, CallError> {
         let share = self.limits.devices.count_call(device.id.as_str(), Instant::now())?;

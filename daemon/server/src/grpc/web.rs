@@ -1,9 +1,11 @@
-//! gRPC-Web for programs in a browser on this machine: plain HTTP/1.1 on a loopback address.
+//! gRPC-Web for programs in a browser on this machine, and the Model Context Protocol for agents: plain HTTP/1.1 on a
+//! loopback address.
 //!
 //! Any web page can make a browser send requests to a loopback address. A request is passed on only if it names this
 //! listener as its host and comes from an allowed origin, has a content type that no page can send without asking first,
 //! and carries a token.
 
+mod agents;
 mod request_body;
 mod request_checks;
 mod timeout_header;
@@ -21,15 +23,19 @@ use tokio::{
 use tonic::body::Body;
 use tower::{BoxError, Service, ServiceExt as _};
 
-use self::{request_body::RequestBody, request_checks::RequestChecks};
+pub(super) use self::agents::AgentEndpoint;
+use self::{
+    request_body::RequestBody,
+    request_checks::{RequestChecks, RequestKind},
+};
 use super::{
     connection::{ConnectionPeer, Peer},
     status::CallError,
 };
 use crate::config::{LoopbackAddress, WebOrigin};
 
-/// Connections at once. A browser opens at most six.
-const MAX_CONNECTIONS: usize = 64;
+/// Connections at once. A browser opens at most six; other clients open one for each call that they make at once.
+const MAX_CONNECTIONS: usize = 256;
 /// How long a client may take for the headers of a request, and how long a connection may be unused.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Largest headers of a request, in bytes.
@@ -62,8 +68,12 @@ impl WebListener {
     }
 
     /// Serves connections until `stopped`, and then those that are open. Dropping the future closes them.
-    pub(super) async fn serve<S>(self, service: S, stopped: impl Future<Output = ()> + Send)
-    where
+    pub(super) async fn serve<S>(
+        self,
+        service: S,
+        agents: AgentEndpoint,
+        stopped: impl Future<Output = ()> + Send,
+    ) where
         S: Service<Request<RequestBody>, Response = Response<Body>> + Clone + Send + 'static,
         S::Future: Send,
         S::Error: Into<BoxError>,
@@ -82,12 +92,13 @@ impl WebListener {
             match (accepted, Arc::clone(&permits).try_acquire_owned()) {
                 (Ok((stream, address)), Ok(permit)) => {
                     let checks = Arc::clone(&self.checks);
-                    let connection = WebConnection { checks, service: service.clone(), address };
+                    let (service, agents) = (service.clone(), agents.clone());
+                    let connection = WebConnection { checks, service, agents, address };
                     connections.spawn(connection.serve(stream, permit, stop.clone()));
                 }
-                (Ok((_, address)), Err(_)) => tracing::debug!(%address, "too many gRPC-Web connections"),
+                (Ok((_, address)), Err(_)) => tracing::debug!(%address, "too many connections"),
                 (Err(error), _) => {
-                    tracing::warn!(%error, "cannot accept a gRPC-Web connection yet");
+                    tracing::warn!(%error, "cannot accept a connection yet");
                     tokio::time::sleep(RETRY_DELAY).await;
                 }
             }
@@ -102,6 +113,7 @@ impl WebListener {
 struct WebConnection<S> {
     checks: Arc<RequestChecks>,
     service: S,
+    agents: AgentEndpoint,
     address: SocketAddr,
 }
 
@@ -132,19 +144,26 @@ where
             }
         };
         if let Err(error) = served {
-            tracing::debug!(%address, %error, "a gRPC-Web connection failed");
+            tracing::debug!(%address, %error, "a connection failed");
         }
     }
 
     async fn answer(self, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
-        let origin = match self.checks.check(&request) {
+        let kind = RequestKind::of(request.uri().path());
+        let origin = match self.checks.check(&request, kind) {
             Ok(origin) => origin,
             Err(refused) => {
-                tracing::debug!(address = %self.address, status = %refused.status(), "a gRPC-Web request was refused");
+                tracing::debug!(address = %self.address, status = %refused.status(), "a request was refused");
                 return Ok((*refused).map(Body::new));
             }
         };
-        let mut response = self.call(request).await;
+        let mut response = match kind {
+            RequestKind::Call | RequestKind::LoginDiscovery => self.call(request).await,
+            RequestKind::Agent => {
+                let request = request.map(|body| Body::new(RequestBody::new(body)));
+                self.agents.answer(request, self.address).await
+            }
+        };
         if let Some(origin) = origin {
             request_checks::allow_origin(response.headers_mut(), origin);
         }

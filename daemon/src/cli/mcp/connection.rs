@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 
-use satchel_mcp::Connection;
+use satchel_mcp::{Connection, GrpcServices, services_over};
 use satchel_server::connect::is_listening;
 use tokio::sync::Mutex;
 use tonic::transport::Channel;
@@ -71,7 +71,7 @@ impl AgentConnection {
 }
 
 impl Connection for AgentConnection {
-    fn channel(&self) -> Pin<Box<dyn Future<Output = Channel> + Send + '_>> {
-        Box::pin(self.current_channel())
+    fn services(&self) -> Pin<Box<dyn Future<Output = GrpcServices> + Send + '_>> {
+        Box::pin(async { services_over(self.current_channel().await) })
     }
 }

@@ -86,7 +86,7 @@ async fn slow_clients_are_cut_off() -> Result<()> {
     let (daemon, address) = web_daemon().await?;
     let token = token(&daemon, "page", v1::DeviceRole::Reader, HOUR).await?.token;
     let mut slow = Vec::new();
-    for number in 0..64 {
+    for number in 0..256 {
         let mut stream = TcpStream::connect(address).await?;
         if number % 2 == 0 {
             stream.write_all(b"POST / HTTP/1.1\r\nhost: ").await?;

@@ -84,7 +84,7 @@ fn device(
 }
 
 /// Returns the device of the token in the headers; `None` if there is none.
-fn token_device(
+pub(super) fn token_device(
     headers: &HeaderMap,
     devices: &Devices,
     now: i64,

@@ -11,7 +11,7 @@ use http::{
     },
 };
 
-use super::request_body::MAX_BODY_BYTES;
+use super::{agents::PATH, request_body::MAX_BODY_BYTES};
 use crate::config::WebOrigin;
 
 /// The content types of gRPC-Web. A page cannot send them to another origin before a preflight has allowed it.
@@ -33,6 +33,41 @@ const RESPONSE_HEADERS: HeaderValue =
 const PREFLIGHT_AGE: HeaderValue = HeaderValue::from_static("600");
 /// The answer depends on the origin, also if it has none.
 const VARY_ORIGIN: HeaderValue = HeaderValue::from_static("origin");
+
+/// The headers that a page may send at the path for agents.
+const AGENT_REQUEST_HEADERS: HeaderValue = HeaderValue::from_static(
+    "accept, authorization, content-type, last-event-id, mcp-method, mcp-name, mcp-protocol-version, mcp-session-id",
+);
+
+/// What a request asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RequestKind {
+    /// A call of gRPC-Web.
+    Call,
+    /// A message of an agent.
+    Agent,
+    /// A question of an agent's program how it can log in. There is no such way, only tokens.
+    LoginDiscovery,
+}
+
+impl RequestKind {
+    pub(super) fn of(path: &str) -> Self {
+        match path {
+            PATH | "/mcp/" => Self::Agent,
+            "/register" | "/authorize" | "/token" => Self::LoginDiscovery,
+            path if path.starts_with("/.well-known/") => Self::LoginDiscovery,
+            _ => Self::Call,
+        }
+    }
+
+    /// The headers that a page may send.
+    fn request_headers(self) -> HeaderValue {
+        match self {
+            Self::Call => REQUEST_HEADERS,
+            Self::Agent | Self::LoginDiscovery => AGENT_REQUEST_HEADERS,
+        }
+    }
+}
 
 /// A response without a call: a preflight, or a refusal that says why.
 type Answer = Box<Response<String>>;
@@ -58,11 +93,20 @@ impl RequestChecks {
     ///
     /// # Errors
     /// The response, if it must not be passed on.
-    pub(super) fn check<B>(&self, request: &Request<B>) -> Result<Option<HeaderValue>, Answer> {
+    pub(super) fn check<B>(
+        &self,
+        request: &Request<B>,
+        kind: RequestKind,
+    ) -> Result<Option<HeaderValue>, Answer> {
         self.check_host(request)?;
         let origin = self.check_origin(request.headers())?;
         let answer = match *request.method() {
-            Method::OPTIONS => preflight(request.headers(), origin.as_ref()),
+            Method::OPTIONS => preflight(request.headers(), origin.as_ref(), kind),
+            _ if kind == RequestKind::LoginDiscovery => {
+                Err(refusal(StatusCode::NOT_FOUND, "there is no login; send the token of a device"))
+            }
+            // The endpoint checks the rest. It takes JSON only, which no page can send without a preflight.
+            _ if kind == RequestKind::Agent => Ok(()),
             Method::POST => check_content(request.headers()),
             _ => Err(refusal(StatusCode::METHOD_NOT_ALLOWED, "gRPC-Web calls are made with POST")),
         };
@@ -108,7 +152,7 @@ impl RequestChecks {
 }
 
 /// Returns the answer to the question of a browser whether a page may make a call.
-fn preflight(headers: &HeaderMap, origin: Option<&HeaderValue>) -> Result<(), Answer> {
+fn preflight(headers: &HeaderMap, origin: Option<&HeaderValue>, kind: RequestKind) -> Result<(), Answer> {
     if origin.is_none() || !headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD) {
         return Err(refusal(
             StatusCode::METHOD_NOT_ALLOWED,
@@ -119,7 +163,7 @@ fn preflight(headers: &HeaderMap, origin: Option<&HeaderValue>) -> Result<(), An
     *answer.status_mut() = StatusCode::NO_CONTENT;
     let headers = answer.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("POST"));
-    headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, REQUEST_HEADERS);
+    headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, kind.request_headers());
     headers.insert(ACCESS_CONTROL_MAX_AGE, PREFLIGHT_AGE);
     Err(answer)
 }
@@ -185,7 +229,10 @@ mod tests {
     }
 
     fn status(request: &Request<()>) -> u16 {
-        checks().check(request).err().map_or(200, |answer| answer.status().as_u16())
+        checks()
+            .check(request, RequestKind::of(request.uri().path()))
+            .err()
+            .map_or(200, |answer| answer.status().as_u16())
     }
 
     #[test]
@@ -220,7 +267,7 @@ mod tests {
     fn another_loopback_address_is_a_host_too() {
         let checks = RequestChecks::new(([127, 9, 8, 7], 1).into(), Vec::new());
         let headers = [("host", "127.9.8.7:1"), ("content-type", "application/grpc-web")];
-        assert!(checks.check(&request("POST", "/a/B", &headers)).is_ok());
+        assert!(checks.check(&request("POST", "/a/B", &headers), RequestKind::Call).is_ok());
     }
 
     #[test]
