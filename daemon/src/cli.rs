@@ -4,6 +4,7 @@
 //! `Out::json`), so that no export can inject terminal control sequences. The tests of each renderer check this
 //! with hostile text.
 
+mod agent_homes;
 pub mod args;
 mod attachments;
 mod backup;
@@ -75,9 +76,10 @@ use satchel_server::log::{Log, LogTarget, Verbosity};
 use tokio::signal::unix::{SignalKind, signal};
 
 use self::{
+    agent_homes::AgentHomes,
     args::{
-        Cli, ColorWhen, Command, Conversations, Devices, Global, Imports, InstalledCommand, Keys, Memories,
-        Peers, Plugins,
+        Cli, ColorWhen, Command, Conversations, Devices, Global, Imports, InstalledCommand, Keys, McpArgs,
+        Memories, Peers, Plugins,
     },
     client::{DaemonClient, DaemonLocation},
     error::CliError,
@@ -85,7 +87,6 @@ use self::{
     location::{code_cache, command_location, config_home, default_config},
     output::Output,
     pagination::Remaining,
-    sources::AgentHomes,
     time::Calendar,
 };
 
@@ -98,6 +99,10 @@ pub struct Environment {
     pub claude_config_dir: Option<PathBuf>,
     /// `CODEX_HOME`, where Codex keeps its files instead of `~/.codex`.
     pub codex_home: Option<PathBuf>,
+    /// `GEMINI_CLI_HOME`, the folder in which Gemini CLI has its `.gemini`, instead of the home folder.
+    pub gemini_cli_home: Option<PathBuf>,
+    /// `PATH`.
+    pub search_path: Option<OsString>,
     /// `XDG_DATA_HOME`.
     pub data_home: Option<PathBuf>,
     /// `XDG_CONFIG_HOME`.
@@ -206,6 +211,9 @@ pub fn run(cli: &Cli, environment: &Environment) -> Result<Exit, CliError> {
         match &cli.command {
             Command::Serve(args) => serve::run(&mut context, cli, args, environment).await,
             Command::Demo => demo::run(&mut context).await,
+            Command::Mcp(McpArgs { command: Some(command), .. }) => {
+                mcp::install::run(&mut context, (cli, environment), command).await
+            }
             command => execute(&mut context, command).await,
         }
     });
@@ -282,14 +290,14 @@ fn creates_data_dir(command: &Command) -> bool {
 
 /// Refuses a folder that belongs to another user or is not a data directory, and refuses a command that would find
 /// nothing: a mistyped data directory must not look like an empty one.
-fn check_data_dir(location: &DaemonLocation, command: &Command) -> Result<(), CliError> {
+fn check_data_dir(location: &DaemonLocation, creates: bool) -> Result<(), CliError> {
     let DaemonLocation::DataDir(config) = location else { return Ok(()) };
     data_dir::inspect(&config.data_dir, config.allow_other_owner).map_err(CliError::DataDir)?;
     // The remains of a damaged data directory count as one, and so does a folder in which a service manager
     // listens.
     let left = ["db", "blobs"].iter().any(|name| config.data_dir.join(name).is_dir());
     let served = !matches!(satchel_server::socket::socket_path(&config.data_dir), Ok(None));
-    if creates_data_dir(command) || left || served || satchel_store::has_journal(&config.data_dir) {
+    if creates || left || served || satchel_store::has_journal(&config.data_dir) {
         return Ok(());
     }
     Err(CliError::NoData { dir: config.data_dir.clone() })
@@ -311,7 +319,7 @@ async fn execute(context: &mut Context, command: &Command) -> Result<Exit, CliEr
         // Before anything is opened or asked for.
         browse::check(context)?;
     }
-    check_data_dir(&context.location, command)?;
+    check_data_dir(&context.location, creates_data_dir(command))?;
     match command {
         Command::Doctor(args) => return doctor::run(context, *args).await,
         Command::Restore(args) => return backup::restore(context, args).await,

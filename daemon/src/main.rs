@@ -75,6 +75,8 @@ fn environment() -> Environment {
         home: path("HOME"),
         claude_config_dir: path("CLAUDE_CONFIG_DIR"),
         codex_home: path("CODEX_HOME"),
+        gemini_cli_home: path("GEMINI_CLI_HOME"),
+        search_path: non_empty_var("PATH"),
         data_home: path("XDG_DATA_HOME"),
         config_home: path("XDG_CONFIG_HOME"),
         cache_home: path("XDG_CACHE_HOME"),

@@ -207,6 +207,7 @@ impl Reader {
             self.run(&command, Some(&format!("{id}\n")));
         } else if line.contains("imports undo") && !line.contains("--dry-run")
             || line.contains("imports redo")
+            || line.starts_with("satchel mcp install")
         {
             self.run(&command, Some("y\n"));
         } else if line.starts_with("satchel keys change --passphrase") {

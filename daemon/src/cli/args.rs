@@ -71,7 +71,10 @@ pub use self::{
     purge::PurgeArgs,
     records::{Conversations, Id, IdOrLast, Memories, ShowConversation},
     search::{BrowseArgs, ContextArgs, SearchArgs, SearchKindArg},
-    system::{ConfigCommand, InstallArgs, McpArgs, ServeArgs, Service},
+    system::{
+        AgentProgram, AgentRole, ConfigCommand, InstallArgs, McpArgs, McpCommand, McpEntryArgs,
+        McpInstallArgs, ServeArgs, Service,
+    },
 };
 
 /// Archive your conversations with AI assistants, and what they remember about you, on your own machine.

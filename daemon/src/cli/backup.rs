@@ -208,7 +208,7 @@ mod tests {
     use satchel_store::{OpenOptions, Store};
 
     use super::*;
-    use crate::cli::{output::Output, sources::AgentHomes, time};
+    use crate::cli::{agent_homes::AgentHomes, output::Output, time};
 
     #[tokio::test(flavor = "multi_thread")]
     async fn no_phrase_is_requested_for_an_unencrypted_backup() {

@@ -168,7 +168,7 @@ mod tests {
     use satchel_server::log::Log;
 
     use super::*;
-    use crate::cli::{output::Output, sources::AgentHomes, time};
+    use crate::cli::{agent_homes::AgentHomes, output::Output, time};
 
     #[tokio::test(flavor = "multi_thread")]
     async fn the_demo_runs_every_step() {

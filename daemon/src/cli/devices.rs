@@ -80,6 +80,15 @@ async fn devices(client: &DaemonClient, include_revoked: bool) -> Result<Vec<Dev
     Ok(devices.await?.rows)
 }
 
+/// Returns the device with this name, unless it was revoked.
+///
+/// # Errors
+/// Returns the error of the daemon.
+pub(super) async fn active_with_name(client: &DaemonClient, name: &str) -> Result<Option<Device>, CliError> {
+    let name = name.trim().to_lowercase();
+    Ok(devices(client, false).await?.into_iter().find(|device| device.name.to_lowercase() == name))
+}
+
 /// Returns the device with this id or name, or else the only one whose id or name begins this way. Devices that were
 /// revoked are found if no other fits, as in the daemon.
 async fn find(client: &DaemonClient, given: &str) -> Result<Device, CliError> {

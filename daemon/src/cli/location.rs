@@ -96,6 +96,46 @@ fn base_folder(named: Option<&Path>, home: Option<&Path>, below_home: &str) -> O
     named.or_else(|| home.map(|home| home.join(below_home))).map(|folder| folder.join("satchel"))
 }
 
+/// Returns the options with which a process that has HOME and no other variables uses the same data directory and configuration.
+///
+/// # Errors
+/// Fails for paths that are not one line of text.
+pub(super) fn location_words(global: &Global, environment: &Environment) -> Result<Vec<String>, CliError> {
+    let data_dir = default_config(global, environment)?.data_dir;
+    let mut words = Vec::new();
+    if default_path(environment, ".local/share/satchel").as_deref() != Some(data_dir.as_path()) {
+        words.extend(["--data-dir".to_owned(), line_safe(&data_dir)?]);
+    }
+    if let Some(file) = explicit_config(global, environment)? {
+        words.extend(["--config".to_owned(), line_safe(&file)?]);
+    }
+    Ok(words)
+}
+
+/// Returns the configuration file if such a process would not find it by itself.
+fn explicit_config(global: &Global, environment: &Environment) -> Result<Option<PathBuf>, CliError> {
+    let Some(file) = config_file(global, environment) else { return Ok(None) };
+    let file = path::absolute(&file)?;
+    let found = default_path(environment, ".config/satchel/satchel.toml").as_deref() == Some(file.as_path());
+    // A configuration file that is named must exist when the daemon starts.
+    Ok(Some(file).filter(|file| !found && (global.config.is_some() || file.exists())))
+}
+
+/// Returns the default location of a file for a process that has HOME and no other variables.
+fn default_path(environment: &Environment, below_home: &str) -> Option<PathBuf> {
+    environment.home.as_ref().map(|home| home.join(below_home))
+}
+
+/// Returns a path as text that cannot break out of its line.
+pub(super) fn line_safe(path: &Path) -> Result<String, CliError> {
+    let refused = |why: &str| CliError::Usage(format!("the path {path:?} cannot be used here: it {why}"));
+    let text = path.to_str().ok_or_else(|| refused("is not valid UTF-8"))?;
+    if text.contains(char::is_control) {
+        return Err(refused("contains a line break or another control character"));
+    }
+    Ok(text.to_owned())
+}
+
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {

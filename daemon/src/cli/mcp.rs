@@ -1,13 +1,16 @@
 //! `mcp`: serves an agent over the Model Context Protocol.
 
+mod config_edit;
 mod connection;
+pub(super) mod install;
+mod programs;
 
 use std::sync::Arc;
 
 use satchel_mcp::{Connection, ServeError};
 use satchel_proto::{
     DEVICE_HEADER,
-    v1::{DeviceRole, GetCallerIdentityRequest},
+    v1::{Device, DeviceRole, GetCallerIdentityRequest},
 };
 use tokio::signal::unix::{SignalKind, signal};
 use tonic::{Request, metadata::MetadataValue};
@@ -91,11 +94,16 @@ async fn check_device(client: &DaemonClient, device: Option<&str>) -> Result<Opt
         (Err(status), _) => return Err(status.into()),
     };
     if identity.policy.as_ref().is_some_and(|policy| policy.role() == DeviceRole::Owner) {
-        return Err(CliError::Usage(format!(
-            "the device {:?} has the role owner, with which an agent could read and change everything; give it another one with \
-             `satchel devices update {} --role reader`",
-            identity.name, identity.id
-        )));
+        return Err(owner_refused(&identity));
     }
     Ok(device.map(|_| identity.id))
+}
+
+/// The error for a device that an agent must not be.
+fn owner_refused(device: &Device) -> CliError {
+    CliError::Usage(format!(
+        "the device {:?} has the role owner, with which an agent could read and change everything; give it another one with \
+         `satchel devices update {} --role reader`",
+        device.name, device.id
+    ))
 }

@@ -1,7 +1,5 @@
 //! `sources …`: the watched folders.
 
-mod agents;
-
 use std::path::Path;
 
 use satchel_proto::{
@@ -25,8 +23,6 @@ use super::{
     style::{Paint, TerminalStyle},
     text,
 };
-
-pub(super) use self::agents::AgentHomes;
 
 /// How long the session of an agent must stay unchanged before it is imported. Each import reads the sessions of its folder
 /// again.

@@ -2,7 +2,7 @@
 
 use std::{
     io::{BufRead as _, BufReader, Lines, Write as _},
-    process::{Child, ChildStdin, ChildStdout, Stdio},
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
 };
 
 use serde_json::{Value, json};
@@ -20,7 +20,11 @@ pub(crate) struct Agent {
 impl Agent {
     /// Starts the server as this device, without a handshake.
     pub(crate) fn start(home: &TestHome, device: &str) -> Self {
-        let mut command = home.command(&["mcp", "--as", device]);
+        Self::spawn(home.command(&["mcp", "--as", device]))
+    }
+
+    /// Starts the server with this command, without a handshake.
+    pub(crate) fn spawn(mut command: Command) -> Self {
         let mut server =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let (input, output) = (server.stdin.take(), server.stdout.take().unwrap());

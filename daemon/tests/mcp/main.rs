@@ -6,6 +6,7 @@ mod agent;
 #[expect(dead_code, reason = "other tests use the rest of it")]
 #[path = "../home/mod.rs"]
 mod home;
+mod install;
 
 use std::{collections::BTreeSet, path::Path};
 

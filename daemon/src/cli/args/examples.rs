@@ -200,10 +200,21 @@ Examples:
 
 pub(super) const MCP: &str = "\
 Examples:
-  satchel devices token --as claude-code --role reader --for 365d
+  satchel mcp install claude-code --role reader
   satchel mcp --as claude-code
-  claude mcp add satchel -- satchel mcp --as claude-code
   satchel --server desk mcp";
+
+pub(super) const MCP_INSTALL: &str = "\
+Examples:
+  satchel mcp install claude-code
+  satchel mcp install codex --role reader --yes
+  satchel mcp install cursor --as work-cursor --file ~/work/.cursor/mcp.json
+  satchel --server desk mcp install zed";
+
+pub(super) const MCP_UNINSTALL: &str = "\
+Examples:
+  satchel mcp uninstall claude-code
+  satchel mcp uninstall codex --yes";
 
 pub(super) const BROWSE: &str = "\
 Examples:

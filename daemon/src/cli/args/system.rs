@@ -2,16 +2,98 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueHint};
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
 use super::examples;
 
 /// `mcp`.
-#[derive(Clone, Debug, Default, Args)]
+#[derive(Debug, Default, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct McpArgs {
     /// Device as which the agent acts: its name or id. Not with --server NAME, where this machine is the device
     #[arg(long = "as", value_name = "NAME")]
     pub device: Option<String>,
+    #[command(subcommand)]
+    pub command: Option<McpCommand>,
+}
+
+/// `mcp …`.
+#[derive(Debug, Subcommand)]
+pub enum McpCommand {
+    /// Add this server to the configuration of a program
+    ///
+    /// Shows what changes in the file and asks first. The rest of the file stays as it is, and an entry that starts another program is never
+    /// changed. If there is no device of the name, it is created.
+    #[command(after_help = examples::MCP_INSTALL)]
+    Install(McpInstallArgs),
+    /// Remove this server from the configuration of a program
+    ///
+    /// The device stays; `satchel devices revoke` revokes it.
+    #[command(after_help = examples::MCP_UNINSTALL)]
+    Uninstall(McpEntryArgs),
+}
+
+/// `mcp install`.
+#[derive(Debug, Args)]
+pub struct McpInstallArgs {
+    #[command(flatten)]
+    pub entry: McpEntryArgs,
+    /// Device as which the program acts [default: the program's name here]. Not with --server NAME
+    #[arg(long = "as", value_name = "NAME")]
+    pub device: Option<String>,
+    /// What the device may do if it is created [default: agent]
+    #[arg(long, value_name = "ROLE")]
+    pub role: Option<AgentRole>,
+    /// How long the device is valid if it is created: 12h, 30d, 6mo; at most 366d
+    #[arg(long = "for", value_name = "TIME", default_value = "365d")]
+    pub valid_for: String,
+}
+
+/// An entry in the configuration of a program.
+#[derive(Debug, Args)]
+pub struct McpEntryArgs {
+    /// Program to configure
+    #[arg(value_name = "PROGRAM")]
+    pub program: AgentProgram,
+    /// Name of the server in the configuration of the program
+    #[arg(long, value_name = "NAME", default_value = "satchel", value_parser = server_name)]
+    pub name: String,
+    /// Configuration file of the program, if it is not at its usual place
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: Option<PathBuf>,
+    /// Do not ask
+    #[arg(short, long)]
+    pub yes: bool,
+}
+
+/// Accepts the names that all of these programs accept.
+fn server_name(text: &str) -> Result<String, String> {
+    let valid = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if (1..=64).contains(&text.len()) && text.chars().all(valid) {
+        return Ok(text.to_owned());
+    }
+    Err("a name has 1 to 64 of the letters a to z and A to Z, digits, `-` and `_`".to_owned())
+}
+
+/// Programs that `mcp install` can configure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum AgentProgram {
+    ClaudeCode,
+    ClaudeDesktop,
+    Codex,
+    Cursor,
+    Vscode,
+    GeminiCli,
+    Zed,
+}
+
+/// The roles that the device of a program may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum AgentRole {
+    /// It sees memories that are public or shared with it, and what it writes waits for your review
+    Agent,
+    /// It sees everything, and writes nothing
+    Reader,
 }
 
 /// `serve`.

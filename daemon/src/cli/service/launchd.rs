@@ -6,9 +6,9 @@ use plist::{Dictionary, Value};
 
 use super::{
     GENERATED_MARKER,
-    spec::{ManagerCommand, ServiceFile, ServiceSpec, line_safe},
+    spec::{ManagerCommand, ServiceFile, ServiceSpec},
 };
-use crate::cli::error::CliError;
+use crate::cli::{error::CliError, location::line_safe};
 
 pub(super) const LABEL: &str = "local.satchel";
 

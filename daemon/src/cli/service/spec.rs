@@ -1,13 +1,13 @@
 //! Describes what the service runs: the program and its arguments, without those that the daemon would choose by
 //! default.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::cli::{
     Environment,
     args::{Global, InstallArgs},
     error::CliError,
-    location::{config_file, default_config},
+    location::{default_config, line_safe, location_words},
     path::absolute,
     text,
 };
@@ -44,12 +44,7 @@ impl ServiceSpec {
             .ok_or_else(|| CliError::Usage("cannot determine the path of this program".to_owned()))?;
         let data_dir = default_config(global, environment)?.data_dir;
         let mut words = vec!["serve".to_owned()];
-        if default_path(environment, ".local/share/satchel").as_deref() != Some(data_dir.as_path()) {
-            words.extend(["--data-dir".to_owned(), line_safe(&data_dir)?]);
-        }
-        if let Some(file) = explicit_config(global, environment)? {
-            words.extend(["--config".to_owned(), line_safe(&file)?]);
-        }
+        words.extend(location_words(global, environment)?);
         for folder in &args.watch {
             words.extend(["--watch".to_owned(), line_safe(&absolute(folder)?)?]);
         }
@@ -80,29 +75,4 @@ impl ManagerCommand {
         let quoted = self.words.iter().map(|word| text::shell_quoted(word));
         quoted.collect::<Vec<_>>().join(" ")
     }
-}
-
-/// Returns the configuration file if the daemon would not find it by itself.
-fn explicit_config(global: &Global, environment: &Environment) -> Result<Option<PathBuf>, CliError> {
-    let Some(file) = config_file(global, environment) else { return Ok(None) };
-    let file = absolute(&file)?;
-    let found = default_path(environment, ".config/satchel/satchel.toml").as_deref() == Some(file.as_path());
-    // A configuration file that is named must exist when the daemon starts.
-    Ok(Some(file).filter(|file| !found && (global.config.is_some() || file.exists())))
-}
-
-/// Returns the default location of a file for a process that has HOME and no other variables.
-fn default_path(environment: &Environment, below_home: &str) -> Option<PathBuf> {
-    environment.home.as_ref().map(|home| home.join(below_home))
-}
-
-/// Returns a path as text that cannot break out of its line.
-pub(super) fn line_safe(path: &Path) -> Result<String, CliError> {
-    let refused =
-        |why: &str| CliError::Usage(format!("the path {path:?} cannot be used in a service file: it {why}"));
-    let text = path.to_str().ok_or_else(|| refused("is not valid UTF-8"))?;
-    if text.contains(char::is_control) {
-        return Err(refused("contains a line break or another control character"));
-    }
-    Ok(text.to_owned())
 }

@@ -1,17 +1,21 @@
-//! The folders in which coding agents keep their sessions.
+//! The folders in which coding agents and other programs with a language model keep their files.
 
 use std::{
     fmt,
     path::{Path, PathBuf},
 };
 
-use crate::cli::{Environment, text};
+use super::{Environment, location, text};
 
-/// The home folders of the agents that are known.
+/// Where the programs that are known keep their files.
 #[derive(Debug, Default)]
 pub(crate) struct AgentHomes {
+    home: Option<PathBuf>,
+    config_home: Option<PathBuf>,
     claude_code: Option<PathBuf>,
+    claude_code_settings: Option<PathBuf>,
     codex: Option<PathBuf>,
+    gemini_cli: Option<PathBuf>,
 }
 
 /// A folder with sessions.
@@ -25,10 +29,62 @@ impl AgentHomes {
         let place = |variable: &Option<PathBuf>, name: &str| {
             variable.clone().or_else(|| environment.home.as_deref().map(|home| home.join(name)))
         };
+        let settings = environment.claude_config_dir.as_ref().or(environment.home.as_ref());
         Self {
+            home: environment.home.clone(),
+            config_home: location::config_home(environment),
             claude_code: place(&environment.claude_config_dir, ".claude"),
+            claude_code_settings: settings.map(|folder| folder.join(".claude.json")),
             codex: place(&environment.codex_home, ".codex"),
+            gemini_cli: environment
+                .gemini_cli_home
+                .as_ref()
+                .or(environment.home.as_ref())
+                .map(|home| home.join(".gemini")),
         }
+    }
+
+    /// The user's home folder.
+    pub(super) fn home(&self) -> Option<PathBuf> {
+        self.home.clone()
+    }
+
+    /// The folder of the user's configuration files, for programs that use the same one on macOS.
+    pub(super) fn unix_config(&self) -> Option<PathBuf> {
+        if cfg!(target_os = "macos") {
+            self.home.as_ref().map(|home| home.join(".config"))
+        } else {
+            self.config_home.clone()
+        }
+    }
+
+    /// The folder in which desktop applications keep their files.
+    pub(super) fn applications(&self) -> Option<PathBuf> {
+        if cfg!(target_os = "macos") {
+            self.home.as_ref().map(|home| home.join("Library/Application Support"))
+        } else {
+            self.config_home.clone()
+        }
+    }
+
+    /// The folder of Claude Code.
+    pub(super) fn claude_code(&self) -> Option<PathBuf> {
+        self.claude_code.clone()
+    }
+
+    /// The file with the user's settings and MCP servers of Claude Code.
+    pub(super) fn claude_code_settings(&self) -> Option<PathBuf> {
+        self.claude_code_settings.clone()
+    }
+
+    /// The folder of Codex.
+    pub(super) fn codex(&self) -> Option<PathBuf> {
+        self.codex.clone()
+    }
+
+    /// The folder of Gemini CLI.
+    pub(super) fn gemini_cli(&self) -> Option<PathBuf> {
+        self.gemini_cli.clone()
     }
 
     /// Returns the folders that exist.
