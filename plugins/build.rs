@@ -19,6 +19,7 @@ const IMPORTERS: [&str; 12] = [
     "copilot",
     "deepseek",
     "gemini",
+    "gemini-cli",
     "grok",
     "memu",
     "mistral",

@@ -58,9 +58,10 @@ fn archive(export: &str, path: &Path) {
 }
 
 /// Fixtures of importers, and the folders in which agents keep such sessions.
-const AGENTS: [(&str, &str); 2] = [
+const AGENTS: [(&str, &str); 3] = [
     ("claude-code/fixtures/tools-and-branches", ".claude/projects"),
     ("codex/fixtures/session-with-tools-and-reasoning", ".codex/sessions"),
+    ("gemini-cli/fixtures/session-with-tools-and-thoughts", ".gemini/tmp"),
 ];
 
 /// Copies everything below a folder.

@@ -15,7 +15,7 @@ use std::{
 use home::{TestHome, code, stderr};
 
 /// A usual export of each provider, among the fixtures of its importer.
-const EXPORTS: [&str; 12] = [
+const EXPORTS: [&str; 13] = [
     "chatgpt/fixtures/text",
     "claude/fixtures/flat-linear",
     "claude-code/fixtures/tools-and-branches",
@@ -23,6 +23,7 @@ const EXPORTS: [&str; 12] = [
     "copilot/fixtures/oldest-first",
     "deepseek/fixtures/whole-export",
     "gemini/fixtures/activity-with-conversation-ids",
+    "gemini-cli/fixtures/session-with-tools-and-thoughts",
     "grok/fixtures/single-conversation",
     "memu/fixtures/memory-answer",
     "mistral/fixtures/unordered-messages",

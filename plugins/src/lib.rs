@@ -28,6 +28,7 @@ mod tests {
                 "copilot",
                 "deepseek",
                 "gemini",
+                "gemini-cli",
                 "grok",
                 "memu",
                 "mistral",

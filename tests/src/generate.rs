@@ -10,6 +10,7 @@ mod codex;
 mod copilot;
 mod deepseek;
 mod gemini;
+mod gemini_cli;
 mod grok;
 mod memu;
 mod mistral;
@@ -25,6 +26,7 @@ pub use codex::codex;
 pub use copilot::copilot;
 pub use deepseek::deepseek;
 pub use gemini::{gemini, gemini_pages};
+pub use gemini_cli::gemini_cli;
 pub use grok::grok;
 pub use memu::memu;
 pub use mistral::mistral;
@@ -54,7 +56,7 @@ pub struct GeneratedCounts {
 pub type Generator = fn(&Path, u64, u64) -> io::Result<GeneratedCounts>;
 
 /// The generators of all providers, by the name of the importer; Gemini has two, for its list and its page.
-pub const GENERATORS: [(&str, Generator); 13] = [
+pub const GENERATORS: [(&str, Generator); 14] = [
     ("chatgpt", chatgpt),
     ("claude", claude),
     ("claude-code", claude_code),
@@ -63,6 +65,7 @@ pub const GENERATORS: [(&str, Generator); 13] = [
     ("deepseek", deepseek),
     ("gemini", gemini),
     ("gemini", gemini_pages),
+    ("gemini-cli", gemini_cli),
     ("grok", grok),
     ("memu", memu),
     ("mistral", mistral),

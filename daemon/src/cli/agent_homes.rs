@@ -99,7 +99,9 @@ impl AgentHomes {
             .codex
             .iter()
             .flat_map(|home| ["sessions", "archived_sessions"].map(|folder| ("Codex", home.join(folder))));
-        claude_code.chain(codex).map(|(program, path)| AgentFolder { program, path })
+        // Beside this one, Gemini CLI keeps its credentials and settings.
+        let gemini_cli = self.gemini_cli.iter().map(|home| ("Gemini CLI", home.join("tmp")));
+        claude_code.chain(codex).chain(gemini_cli).map(|(program, path)| AgentFolder { program, path })
     }
 }
 
@@ -142,13 +144,16 @@ mod tests {
         assert!(found(&environment).is_empty());
         let looked_for = AgentHomes::of(&environment).to_string();
         assert!(looked_for.contains(".codex/archived_sessions (Codex)"), "{looked_for}");
-        for folder in [".claude/projects", ".codex/sessions", "elsewhere/sessions"] {
+        for folder in [".claude/projects", ".codex/sessions", ".gemini/tmp", "elsewhere/sessions"] {
             fs::create_dir_all(home.path().join(folder)).unwrap();
         }
-        assert_eq!(found(&environment), ["~/.claude (Claude Code)", "~/.codex/sessions (Codex)"]);
+        assert_eq!(
+            found(&environment),
+            ["~/.claude (Claude Code)", "~/.codex/sessions (Codex)", "~/.gemini/tmp (Gemini CLI)"]
+        );
         environment.codex_home = Some(home.path().join("elsewhere"));
         environment.claude_config_dir = Some(home.path().join("nothing"));
-        assert_eq!(found(&environment), ["~/elsewhere/sessions (Codex)"]);
+        assert_eq!(found(&environment), ["~/elsewhere/sessions (Codex)", "~/.gemini/tmp (Gemini CLI)"]);
         environment = Environment::default();
         assert!(found(&environment).is_empty(), "without a home folder");
     }

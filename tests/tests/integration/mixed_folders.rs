@@ -35,7 +35,7 @@ enum Packing {
 use Packing::{Loose, Packed, Unpacked};
 
 /// Exports of all providers. Other files inside a sample count as other files here too.
-const EXPORTS: [(&str, &str, Packing); 18] = [
+const EXPORTS: [(&str, &str, Packing); 19] = [
     ("chatgpt", "shards-with-manifest", Packed("chatgpt-2026-05-01.zip")),
     ("chatgpt", "slim-nodes", Unpacked("new chatgpt export")),
     ("claude", "batched-archives", Packed("data-2026-08-01-batch-0000.zip")),
@@ -48,6 +48,7 @@ const EXPORTS: [(&str, &str, Packing); 18] = [
     ("deepseek", "single-conversation", Unpacked("saved chats")),
     ("gemini", "takeout-in-parts", Loose),
     ("gemini", "workspace-conversations", Unpacked("work")),
+    ("gemini-cli", "session-with-tools-and-thoughts", Unpacked("tmp")),
     ("grok", "projects-and-tasks", Packed("a0000000-0000-4000-8000-00000000000a.zip")),
     ("memu", "rows-in-one-dump", Unpacked("memu")),
     ("mistral", "tools-and-references", Packed("chat-export-1772530000.zip")),

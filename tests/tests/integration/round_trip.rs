@@ -32,6 +32,8 @@ mod copilot;
 mod deepseek;
 #[path = "../../../plugins/gemini/tests/importer/round_trip/reader.rs"]
 mod gemini;
+#[path = "../../../plugins/gemini-cli/tests/importer/round_trip/reader.rs"]
+mod gemini_cli;
 #[path = "../../../plugins/grok/tests/importer/round_trip/reader.rs"]
 mod grok;
 #[path = "../../../plugins/memu/tests/importer/round_trip/reader.rs"]
@@ -43,7 +45,7 @@ mod open_webui;
 #[path = "../../../plugins/perplexity/tests/importer/round_trip/reader.rs"]
 mod perplexity;
 
-const READERS: [RoundTrip; 12] = [
+const READERS: [RoundTrip; 13] = [
     chatgpt::ROUND,
     claude::ROUND,
     claude_code::ROUND,
@@ -51,6 +53,7 @@ const READERS: [RoundTrip; 12] = [
     copilot::ROUND,
     deepseek::ROUND,
     gemini::ROUND,
+    gemini_cli::ROUND,
     grok::ROUND,
     memu::ROUND,
     mistral::ROUND,
@@ -229,6 +232,7 @@ fn a_store_contains_what_its_pam_documents_contained() -> Result<()> {
         ("copilot", "odd-rows"),
         ("deepseek", "busy-siblings-and-the-active-path"),
         ("gemini", "activity-with-conversation-ids"),
+        ("gemini-cli", "session-with-tools-and-thoughts"),
         ("grok", "tools-and-thinking"),
         ("memu", "messages-of-every-kind"),
         ("mistral", "tools-and-references"),

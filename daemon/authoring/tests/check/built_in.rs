@@ -84,6 +84,12 @@ fn gemini_passes() {
 }
 
 #[test]
+fn gemini_cli_passes() {
+    let checked = assert_passes("gemini-cli", "`log` is `*.jsonl`. `saved` is `*.json`.", &[]);
+    assert!(checked > 12, "the table is checked on {checked} fixtures");
+}
+
+#[test]
 fn grok_passes() {
     let files = "`main` is `prod-grok-backend.json`. `account` is `prod-mc-auth-mgmt-api.json`. \
                  `billing` is `prod-mc-billing.json`.";

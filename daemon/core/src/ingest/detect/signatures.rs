@@ -25,7 +25,7 @@ const MEDIA: [&str; 15] = [
 ];
 /// For each importer, sets of strings; most of its exports have all strings of one set near their start. A missing
 /// signature costs time, nothing else.
-const SIGNATURES: [(&str, &[&[&str]]); 12] = [
+const SIGNATURES: [(&str, &[&[&str]]); 13] = [
     // DeepSeek has "mapping" too.
     ("chatgpt", &[&["\"mapping\"", "\"create_time\""]]),
     ("claude", &[&["\"chat_messages\""]]),
@@ -34,6 +34,7 @@ const SIGNATURES: [(&str, &[&[&str]]); 12] = [
     ("copilot", &[&["Conversation,Time,Author,Message"], &["ChatName"], &["ClientApp"]]),
     ("deepseek", &[&["\"inserted_at\""]]),
     ("gemini", &[&["\"titleUrl\""], &["\"safeHtmlItem\""], &["\"userInteractions\""], &["outer-cell"]]),
+    ("gemini-cli", &[&["\"projectHash\""], &["\"$rewindTo\""], &["## Gemini Added Memories"]]),
     ("grok", &[&["\"responses\""]]),
     ("memu", &[&["\"agent_id\"", "\"user_id\""], &["\"recall_files\""], &["\"memory_categories\""]]),
     ("mistral", &[&["\"chatId\""]]),

@@ -1,0 +1,217 @@
+//! The first pass over a file: what must be known before its messages are emitted.
+
+use std::collections::BTreeMap;
+
+use satchel_importer::{Arena, Bundle, Element, ErrorKind, ImportError, json::Value, title};
+
+use crate::{
+    detect,
+    fields::Fields,
+    injected, layout,
+    line::{Line, is_message},
+    record::{Piece, Record},
+    session::Session,
+    tree::MessageTree,
+};
+
+/// Characters of a title, which is the first line of a prompt.
+const MAX_TITLE: usize = 120;
+/// Types of messages that are counted by name.
+const MAX_TYPES: usize = 64;
+/// The name of all other types.
+const OTHER: &str = "other";
+/// What a message counts as that repeats an earlier one.
+const REPEATED: &str = "repeated";
+/// Bytes of the tokens of an answer that are kept; real ones have about 100.
+const MAX_TOKENS: usize = 4096;
+/// The fields of a file with one object.
+const MEMBERS: [&str; 8] = [
+    "sessionId",
+    "projectHash",
+    "startTime",
+    "lastUpdated",
+    "summary",
+    "directories",
+    "kind",
+    "memoryScratchpad",
+];
+
+/// What the whole file says.
+#[derive(Debug, Default)]
+pub(crate) struct Survey {
+    pub(crate) session: Session,
+    pub(crate) model: Option<String>,
+    /// The first line of the first prompt.
+    pub(crate) title: Option<String>,
+    pub(crate) oldest: Option<i64>,
+    pub(crate) newest: Option<i64>,
+    /// How many messages are left out, by their type.
+    pub(crate) left_out: BTreeMap<String, u64>,
+    pub(crate) has_messages: bool,
+    /// The last message that was not taken back.
+    pub(crate) current: Option<String>,
+    /// The tokens of answers, by the number of the message.
+    tokens: BTreeMap<usize, Tokens>,
+}
+
+/// The tokens of an answer.
+#[derive(Debug)]
+pub(crate) struct Tokens {
+    /// Those of the text itself.
+    pub(crate) output: Option<u64>,
+    /// All of them as JSON text; none if that is too long.
+    pub(crate) json: Option<String>,
+}
+
+/// Makes a [`Survey`] from the messages of a file.
+#[derive(Default)]
+struct SurveyBuilder {
+    survey: Survey,
+    tree: MessageTree,
+    /// The first line of the first command to the program.
+    command: Option<String>,
+}
+
+impl Survey {
+    /// Reads the file once.
+    pub(crate) fn read(bundle: &Bundle, path: &str, format: &str) -> Result<Self, ImportError> {
+        let mut builder = SurveyBuilder::default();
+        if format == detect::SAVED {
+            for name in MEMBERS {
+                builder.read_member(bundle, path, name)?;
+            }
+            layout::member(path, "/messages")
+                .survey(bundle, |element| continue_after(builder.add_element(&element)))?;
+        } else {
+            layout::elements(path).survey(bundle, |element| continue_after(builder.add_line(&element)))?;
+        }
+        Ok(builder.finish())
+    }
+
+    /// The tokens of the message with this number.
+    pub(crate) fn tokens(&self, number: usize) -> Option<&Tokens> {
+        self.tokens.get(&number)
+    }
+}
+
+/// Leaves it to the second pass to report what cannot be read.
+fn continue_after(result: Result<(), ImportError>) -> Result<bool, ImportError> {
+    match result {
+        Err(error) if error.kind != ErrorKind::Malformed => Err(error),
+        Ok(()) | Err(_) => Ok(true),
+    }
+}
+
+impl SurveyBuilder {
+    /// Reads one field of a file with one object.
+    fn read_member(&mut self, bundle: &Bundle, path: &str, name: &str) -> Result<(), ImportError> {
+        let mut values = Vec::new();
+        let look = |element: Element<'_>| {
+            values.push(element.text().to_owned());
+            Ok(true)
+        };
+        match layout::member(path, &format!("/{name}")).survey(bundle, look) {
+            Ok(()) => {}
+            Err(error) if error.kind == ErrorKind::NotThisFormat => return Ok(()),
+            Err(error) => return Err(error),
+        }
+        let value = match values.as_slice() {
+            [one] if name != "directories" => one.clone(),
+            [] => return Ok(()),
+            values => format!("[{}]", values.join(",")),
+        };
+        let arena = Arena::new();
+        let object = arena.alloc_str(&format!("{{\"{name}\":{value}}}"));
+        if let Ok(fields) = Fields::parse(object, &arena) {
+            self.survey.session.add(fields);
+        }
+        Ok(())
+    }
+
+    fn add_line(&mut self, element: &Element<'_>) -> Result<(), ImportError> {
+        match Line::read(element)? {
+            Line::Message(fields) => self.add(fields, element.text()),
+            Line::Rewind(id) => {
+                self.tree.rewind(id);
+                Ok(())
+            }
+            Line::Session { fields, messages } => {
+                let arena = fields.arena();
+                self.survey.session.add(fields);
+                for message in messages.into_iter().filter_map(Value::raw) {
+                    let fields = Fields::parse(message, arena)?;
+                    if is_message(&fields) {
+                        continue_after(self.add(fields, message))?;
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn add_element(&mut self, element: &Element<'_>) -> Result<(), ImportError> {
+        layout::check_length(element)?;
+        let fields = Fields::parse(element.text(), element.arena())?;
+        if is_message(&fields) { self.add(fields, element.text()) } else { Ok(()) }
+    }
+
+    fn add(&mut self, fields: Fields<'_>, raw: &str) -> Result<(), ImportError> {
+        if self.tree.is_full() {
+            return Ok(());
+        }
+        let record = Record::read(fields, raw, false)?;
+        let survey = &mut self.survey;
+        survey.oldest = [survey.oldest, record.time].into_iter().flatten().min();
+        survey.newest = survey.newest.max(record.time);
+        let places = self.tree.add(&record);
+        let new =
+            || record.pieces.iter().zip(&places).filter_map(|(piece, place)| Some((piece, place.as_ref()?)));
+        if new().next().is_none() {
+            self.count(if record.pieces.is_empty() { record.kind } else { REPEATED });
+        }
+        for (piece, _) in new() {
+            self.add_piece(piece);
+        }
+        if let Some(model) = record.model.filter(|_| record.kind != "user") {
+            self.survey.model = Some(model.to_owned());
+        }
+        self.add_tokens(&record);
+        Ok(())
+    }
+
+    fn add_piece(&mut self, piece: &Piece<'_>) {
+        self.survey.has_messages = true;
+        self.survey.newest = self.survey.newest.max(piece.message.created_at);
+        if self.survey.title.is_some() || !piece.is_prompt() {
+            return;
+        }
+        let line = piece.texts.iter().find_map(|text| title::first_line(text, MAX_TITLE));
+        if piece.texts.first().is_some_and(|text| injected::is_command(text)) {
+            self.command = self.command.take().or(line);
+        } else {
+            self.survey.title = line;
+        }
+    }
+
+    /// The last tokens of an answer count.
+    fn add_tokens(&mut self, record: &Record<'_>) {
+        let (Some((json, output)), Some(number)) = (record.tokens, self.tree.answer(record)) else { return };
+        let json = (json.len() <= MAX_TOKENS).then(|| json.to_owned());
+        if let Some(before) = number.before {
+            self.survey.tokens.remove(&before);
+        }
+        self.survey.tokens.insert(number.own, Tokens { output, json });
+    }
+
+    fn count(&mut self, kind: &str) {
+        let counts = &mut self.survey.left_out;
+        let known = counts.contains_key(kind) || (counts.len() < MAX_TYPES && kind.len() <= MAX_TITLE);
+        *counts.entry(if known { kind } else { OTHER }.to_owned()).or_default() += 1;
+    }
+
+    fn finish(mut self) -> Survey {
+        self.survey.title = self.survey.title.take().or(self.command);
+        self.survey.current = self.tree.into_last();
+        self.survey
+    }
+}
