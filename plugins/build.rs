@@ -11,7 +11,7 @@ use std::{
 use satchel_plugins_build::{Guests, check, componentize, uses_simd};
 
 /// The importers' folders; the packages are `satchel-plugin-<folder>`.
-const IMPORTERS: [&str; 12] = [
+const IMPORTERS: [&str; 13] = [
     "chatgpt",
     "claude",
     "claude-code",
@@ -21,6 +21,7 @@ const IMPORTERS: [&str; 12] = [
     "gemini",
     "gemini-cli",
     "grok",
+    "librechat",
     "memu",
     "mistral",
     "open-webui",

@@ -25,6 +25,7 @@ const EXPORTS: [&str; 13] = [
     "gemini/fixtures/activity-with-conversation-ids",
     "gemini-cli/fixtures/session-with-tools-and-thoughts",
     "grok/fixtures/single-conversation",
+    "librechat/fixtures/a-list-with-branches",
     "memu/fixtures/memory-answer",
     "mistral/fixtures/unordered-messages",
     "open-webui/fixtures/branches-and-the-current-answer",

@@ -379,7 +379,7 @@ fn receipts_of_a_folder_name_its_exports_and_unrecognised_files_are_listed() {
             fs::copy(entry.path(), downloads.join(name).join(entry.file_name())).unwrap();
         }
     }
-    home.file("Downloads/bees.json", r#"{"conversationId":"a","endpoint":"openAI","exportAt":"09:00"}"#);
+    home.file("Downloads/bees.json", r#"{"guild":{"id":"1"},"channel":{},"dateRange":{}}"#);
     let receipts = ok(&home.run(&["import", downloads.to_str().unwrap()]));
     for name in ["Downloads/chatgpt-export", "Downloads/claude-export"] {
         assert!(receipts.contains(name), "{receipts}");
@@ -404,8 +404,8 @@ fn receipts_of_a_folder_name_its_exports_and_unrecognised_files_are_listed() {
     let text = ok(&home.run(&["sources", "list", "--unrecognised"]));
     stop(daemon);
     assert_eq!(items[0]["name"], "bees.json");
-    assert!(items[0]["reason"].as_str().unwrap().contains("a conversation of LibreChat"), "{items}");
-    assert!(text.contains("not recognised bees.json: a conversation of LibreChat"), "{text}");
+    assert!(items[0]["reason"].as_str().unwrap().contains("a channel of Discord"), "{items}");
+    assert!(text.contains("not recognised bees.json: a channel of Discord"), "{text}");
 }
 
 #[test]

@@ -30,6 +30,7 @@ mod tests {
                 "gemini",
                 "gemini-cli",
                 "grok",
+                "librechat",
                 "memu",
                 "mistral",
                 "open-webui",

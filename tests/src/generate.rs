@@ -12,6 +12,7 @@ mod deepseek;
 mod gemini;
 mod gemini_cli;
 mod grok;
+mod librechat;
 mod memu;
 mod mistral;
 mod notes;
@@ -28,6 +29,7 @@ pub use deepseek::deepseek;
 pub use gemini::{gemini, gemini_pages};
 pub use gemini_cli::gemini_cli;
 pub use grok::grok;
+pub use librechat::librechat;
 pub use memu::memu;
 pub use mistral::mistral;
 pub use notes::notes;
@@ -67,6 +69,7 @@ pub const GENERATORS: [(&str, Generator); 14] = [
     ("gemini", gemini_pages),
     ("gemini-cli", gemini_cli),
     ("grok", grok),
+    ("librechat", librechat),
     ("memu", memu),
     ("mistral", mistral),
     ("open-webui", open_webui),

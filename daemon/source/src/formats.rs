@@ -19,7 +19,6 @@ const fn keyed(what: &'static str, keys: &'static [&'static str], text: &'static
 
 /// The first match counts.
 const BY_KEYS: &[KeyedFormat] = &[
-    keyed("a conversation of LibreChat", &["conversationId", "endpoint", "exportAt"], ""),
     keyed("a channel of Discord, as DiscordChatExporter writes it", &["guild", "channel", "dateRange"], ""),
     keyed("messages of Slack", &["type", "ts", "client_msg_id"], ""),
     keyed("messages of Slack", &["type", "ts", "user", "text"], ""),
@@ -73,7 +72,6 @@ mod tests {
     #[test]
     fn formats_of_known_programs_are_named() {
         for (head, named) in [
-            (r#"{"conversationId":"a","endpoint":"openAI","title":"Bees","exportAt":"09:00"}"#, "LibreChat"),
             (r#"{"guild":{"id":"1"},"channel":{},"dateRange":{},"messages":[]}"#, "Discord"),
             (r#"[{"client_msg_id":"a","type":"message","text":"hi","user":"U1","ts":"1.2"}]"#, "Slack"),
             (

@@ -50,6 +50,7 @@ const EXPORTS: [(&str, &str, Packing); 19] = [
     ("gemini", "workspace-conversations", Unpacked("work")),
     ("gemini-cli", "session-with-tools-and-thoughts", Unpacked("tmp")),
     ("grok", "projects-and-tasks", Packed("a0000000-0000-4000-8000-00000000000a.zip")),
+    ("librechat", "content-parts-of-agents", Loose),
     ("memu", "rows-in-one-dump", Unpacked("memu")),
     ("mistral", "tools-and-references", Packed("chat-export-1772530000.zip")),
     ("mistral", "files-and-canvases", Unpacked("le chat")),

@@ -36,6 +36,8 @@ mod gemini;
 mod gemini_cli;
 #[path = "../../../plugins/grok/tests/importer/round_trip/reader.rs"]
 mod grok;
+#[path = "../../../plugins/librechat/tests/importer/round_trip/reader.rs"]
+mod librechat;
 #[path = "../../../plugins/memu/tests/importer/round_trip/reader.rs"]
 mod memu;
 #[path = "../../../plugins/mistral/tests/importer/round_trip/reader.rs"]
@@ -55,6 +57,7 @@ const READERS: [RoundTrip; 13] = [
     gemini::ROUND,
     gemini_cli::ROUND,
     grok::ROUND,
+    librechat::ROUND,
     memu::ROUND,
     mistral::ROUND,
     open_webui::ROUND,
@@ -234,6 +237,7 @@ fn a_store_contains_what_its_pam_documents_contained() -> Result<()> {
         ("gemini", "activity-with-conversation-ids"),
         ("gemini-cli", "session-with-tools-and-thoughts"),
         ("grok", "tools-and-thinking"),
+        ("librechat", "content-parts-of-agents"),
         ("memu", "messages-of-every-kind"),
         ("mistral", "tools-and-references"),
         ("open-webui", "reasoning-in-the-text"),

@@ -98,6 +98,12 @@ fn grok_passes() {
 }
 
 #[test]
+fn librechat_passes() {
+    let checked = assert_passes("librechat", "", &[]);
+    assert!(checked > 15, "the table is checked on {checked} fixtures");
+}
+
+#[test]
 fn memu_passes() {
     // Its tables have another form, which its own test reads.
     assert_passes("memu", "", &[CheckKind::Fields]);

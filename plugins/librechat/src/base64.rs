@@ -1,0 +1,41 @@
+//! Bytes inside an export: `data:image/png;base64,…`, and recordings.
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+
+/// Most bytes that the host accepts for one file.
+const MAX_BYTES: usize = 16 * 1024 * 1024;
+
+/// The MIME type and the bytes of a `data:` address; none if it has no bytes or too many.
+pub(crate) fn of_address(address: &str) -> Option<(&str, Vec<u8>)> {
+    let (mime, data) = address.strip_prefix("data:")?.split_once(";base64,")?;
+    let (major, minor) = mime.split_once('/')?;
+    let is_name = |name: &str| {
+        let mut letters = name.bytes();
+        !name.is_empty() && letters.all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+    };
+    (is_name(major) && is_name(minor)).then_some(())?;
+    Some((mime, bytes(data)?))
+}
+
+/// The bytes that are encoded in `data`.
+pub(crate) fn bytes(data: &str) -> Option<Vec<u8>> {
+    if data.len() / 4 * 3 > MAX_BYTES {
+        return None;
+    }
+    STANDARD.decode(data.trim()).ok().filter(|bytes| !bytes.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_decoded_and_addresses_are_not() {
+        assert_eq!(of_address("data:image/png;base64,UE5H"), Some(("image/png", b"PNG".to_vec())));
+        for address in
+            ["/images/a.png", "data:image;base64,UE5H", "data:image/png,UE5H", "data:a/b;base64,*", "data:"]
+        {
+            assert_eq!(of_address(address), None, "{address}");
+        }
+    }
+}
