@@ -11,7 +11,7 @@ use std::{
 use satchel_plugins_build::{Guests, check, componentize, uses_simd};
 
 /// The importers' folders; the packages are `satchel-plugin-<folder>`.
-const IMPORTERS: [&str; 13] = [
+const IMPORTERS: [&str; 15] = [
     "chatgpt",
     "claude",
     "claude-code",
@@ -26,6 +26,7 @@ const IMPORTERS: [&str; 13] = [
     "mistral",
     "open-webui",
     "perplexity",
+    "vscode-copilot",
 ];
 
 fn main() {

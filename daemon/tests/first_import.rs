@@ -15,7 +15,7 @@ use std::{
 use home::{TestHome, code, stderr};
 
 /// A usual export of each provider, among the fixtures of its importer.
-const EXPORTS: [&str; 13] = [
+const EXPORTS: [&str; 15] = [
     "chatgpt/fixtures/text",
     "claude/fixtures/flat-linear",
     "claude-code/fixtures/tools-and-branches",
@@ -30,6 +30,7 @@ const EXPORTS: [&str; 13] = [
     "mistral/fixtures/unordered-messages",
     "open-webui/fixtures/branches-and-the-current-answer",
     "perplexity/fixtures/turns",
+    "vscode-copilot/fixtures/a-log-of-an-agent",
 ];
 
 #[test]

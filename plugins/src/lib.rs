@@ -34,7 +34,8 @@ mod tests {
                 "memu",
                 "mistral",
                 "open-webui",
-                "perplexity"
+                "perplexity",
+                "vscode-copilot"
             ]
         );
         for importer in BUILT_IN {

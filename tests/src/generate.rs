@@ -19,6 +19,7 @@ mod notes;
 mod open_webui;
 mod perplexity;
 mod rng;
+mod vscode_copilot;
 
 pub use chatgpt::{chatgpt, chatgpt_later, chatgpt_short};
 pub use claude::claude;
@@ -36,6 +37,7 @@ pub use notes::notes;
 pub use open_webui::open_webui;
 pub use perplexity::perplexity;
 pub use rng::Rng;
+pub use vscode_copilot::vscode_copilot;
 
 use std::{
     fs::File,
@@ -58,7 +60,7 @@ pub struct GeneratedCounts {
 pub type Generator = fn(&Path, u64, u64) -> io::Result<GeneratedCounts>;
 
 /// The generators of all providers, by the name of the importer; Gemini has two, for its list and its page.
-pub const GENERATORS: [(&str, Generator); 14] = [
+pub const GENERATORS: [(&str, Generator); 16] = [
     ("chatgpt", chatgpt),
     ("claude", claude),
     ("claude-code", claude_code),
@@ -74,6 +76,7 @@ pub const GENERATORS: [(&str, Generator); 14] = [
     ("mistral", mistral),
     ("open-webui", open_webui),
     ("perplexity", perplexity),
+    ("vscode-copilot", vscode_copilot),
 ];
 
 /// Returns a question of usual length.

@@ -46,8 +46,10 @@ mod mistral;
 mod open_webui;
 #[path = "../../../plugins/perplexity/tests/importer/round_trip/reader.rs"]
 mod perplexity;
+#[path = "../../../plugins/vscode-copilot/tests/importer/round_trip/reader.rs"]
+mod vscode_copilot;
 
-const READERS: [RoundTrip; 13] = [
+const READERS: [RoundTrip; 15] = [
     chatgpt::ROUND,
     claude::ROUND,
     claude_code::ROUND,
@@ -62,6 +64,7 @@ const READERS: [RoundTrip; 13] = [
     mistral::ROUND,
     open_webui::ROUND,
     perplexity::ROUND,
+    vscode_copilot::ROUND,
 ];
 
 /// Returns what the files of one fixture contain, limited to the files that its importer claims.
@@ -101,6 +104,14 @@ fn only_unique_chats(expected: Vec<Chat>, stored_chats: Vec<Chat>) -> (Vec<Chat>
     (expected.into_iter().filter(once).collect(), stored_chats.into_iter().filter(once).collect())
 }
 
+/// The platform of the conversations that an importer reads; most have its name.
+fn platform_of(importer: &str) -> &str {
+    match importer {
+        "vscode-copilot" => "github-copilot",
+        name => name,
+    }
+}
+
 /// A sample with its reader and the content of its files.
 type ReadSample = (&'static RoundTrip, SampleExport, Vec<Chat>);
 
@@ -111,7 +122,8 @@ type ReadSample = (&'static RoundTrip, SampleExport, Vec<Chat>);
 fn sample_sets() -> Result<Vec<Vec<ReadSample>>> {
     let (mut sets, mut alone, mut seen) = (BTreeMap::<usize, Vec<_>>::new(), Vec::new(), BTreeMap::new());
     for sample in samples()? {
-        let round = READERS.iter().find(|round| round.platform == sample.provider).context("a reader")?;
+        let platform = platform_of(&sample.provider);
+        let round = READERS.iter().find(|round| round.platform == platform).context("a reader")?;
         let expected = chats_in_files(round, &sample.behaviour, &sample.input)?;
         if expected.is_empty() {
             continue;
@@ -242,6 +254,7 @@ fn a_store_contains_what_its_pam_documents_contained() -> Result<()> {
         ("mistral", "tools-and-references"),
         ("open-webui", "reasoning-in-the-text"),
         ("perplexity", "turns"),
+        ("vscode-copilot", "a-log-of-an-agent"),
     ];
     for (at, (provider, behaviour)) in chosen.into_iter().enumerate() {
         copy(&sample(provider, behaviour), &exports.join(format!("{at}")))?;

@@ -126,3 +126,9 @@ fn perplexity_passes() {
     let checked = assert_passes("perplexity", "", &[]);
     assert!(checked > 5, "the table is checked on {checked} fixtures");
 }
+
+#[test]
+fn vscode_copilot_passes() {
+    let checked = assert_passes("vscode-copilot", "", &[]);
+    assert!(checked > 10, "the table is checked on {checked} fixtures");
+}

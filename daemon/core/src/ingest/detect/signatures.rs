@@ -25,11 +25,14 @@ const MEDIA: [&str; 15] = [
 ];
 /// For each importer, sets of strings; most of its exports have all strings of one set near their start. A missing
 /// signature costs time, nothing else.
-const SIGNATURES: [(&str, &[&[&str]]); 13] = [
+const SIGNATURES: [(&str, &[&[&str]]); 15] = [
     // DeepSeek has "mapping" too.
     ("chatgpt", &[&["\"mapping\"", "\"create_time\""]]),
     ("claude", &[&["\"chat_messages\""]]),
-    ("claude-code", &[&["\"parentUuid\""], &["\"sessionId\"", "\"message\""], &["\"leafUuid\""]]),
+    (
+        "claude-code",
+        &[&["\"parentUuid\""], &["\"sessionId\"", "\"message\"", "\"isSidechain\""], &["\"leafUuid\""]],
+    ),
     ("codex", &[&["\"session_meta\""], &["\"response_item\""], &["\"record_type\""], &["\"input_text\""]]),
     ("copilot", &[&["Conversation,Time,Author,Message"], &["ChatName"], &["ClientApp"]]),
     ("deepseek", &[&["\"inserted_at\""]]),
@@ -41,6 +44,7 @@ const SIGNATURES: [(&str, &[&[&str]]); 13] = [
     ("mistral", &[&["\"chatId\""]]),
     ("open-webui", &[&["\"childrenIds\""], &["\"currentId\""], &["\"chat\"", "\"history\""]]),
     ("perplexity", &[&["\"query\"", "\"answer\""], &["\"query_str\""]]),
+    ("vscode-copilot", &[&["\"requests\"", "\"responderUsername\""], &["\"requests\"", "\"variableData\""]]),
 ];
 
 /// The importers to ask about a source.

@@ -1,0 +1,155 @@
+//! Maps one request to messages: what the person wrote, and what answered it.
+
+use std::borrow::Cow;
+
+use satchel_importer::{
+    Arena, Content, ImportError, Leftover, Message, Role,
+    address::unsigned_json,
+    json::{Object, Value},
+    natural_key,
+};
+
+use crate::fields::Fields;
+
+mod about;
+mod answer;
+mod attachments;
+mod calls;
+mod notices;
+mod prompt;
+mod rounds;
+mod tree;
+
+pub(crate) use tree::Ids;
+
+/// The messages of one request.
+#[derive(Debug, Default)]
+pub(crate) struct Exchange<'a> {
+    pub(crate) messages: Vec<Message<'a>>,
+    /// Whether the person took the request back. The program removes it when another one is sent.
+    pub(crate) undone: bool,
+    /// The newest time in it, in microseconds.
+    pub(crate) newest: Option<i64>,
+    /// What the person wrote.
+    pub(crate) words: Option<&'a str>,
+    pub(crate) model: Option<&'a str>,
+    /// The types of parts that are no messages, one for each part.
+    pub(crate) left_out: Vec<&'a str>,
+    pub(crate) warnings: Vec<Warning>,
+}
+
+/// A warning about a request.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Warning {
+    /// About a type; one for each file is enough.
+    Once(String),
+    /// About something that is lost.
+    Each(&'static str),
+}
+
+/// A message without its id and its parent.
+#[derive(Debug, Default)]
+struct Draft<'a> {
+    message: Message<'a>,
+    rest: Leftover<'a>,
+}
+
+impl<'a> Draft<'a> {
+    fn new(role: Role) -> Self {
+        Self { message: Message { role, ..Message::default() }, rest: Leftover::default() }
+    }
+
+    fn set_text(&mut self, text: impl Into<Cow<'a, str>>) {
+        self.message.content = Some(Content::Text(text.into()));
+    }
+
+    fn finish(self, id: String, parent: Option<String>) -> Message<'a> {
+        Message {
+            id: id.into(),
+            parent: parent.map(Cow::Owned),
+            unread: self.rest.unread().map(Cow::Borrowed),
+            raw_metadata: self.rest.into_json().map(unsigned_json),
+            ..self.message
+        }
+    }
+}
+
+/// The place of a request.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Place<'p> {
+    /// The request before it.
+    pub(crate) request: Option<&'p str>,
+    /// The message that it follows.
+    pub(crate) parent: Option<&'p str>,
+}
+
+/// Maps the JSON text of a request.
+pub(crate) fn exchange<'a>(
+    raw: &'a str,
+    place: Place<'_>,
+    ids: &mut Ids,
+    arena: &'a Arena,
+) -> Result<Exchange<'a>, ImportError> {
+    if !raw.starts_with('{') {
+        return Err(ImportError::malformed("it is not an object"));
+    }
+    let mut fields = Fields::parse(raw, arena)?;
+    let mut found = Exchange { undone: taken_back(&fields), ..Exchange::default() };
+    let answer = fields.split(&answer::FIELDS);
+    let sent = crate::fields::time(fields.get("timestamp"));
+    if fields.get("message") == Value::Null && answer.iter().next().is_none() {
+        return Err(ImportError::malformed("it has neither a message nor an answer"));
+    }
+    let (own, key) = prompt_key(&mut fields, place.request);
+    let id = ids.unique(key);
+    let prompt = prompt::map(fields, &mut found)?;
+    let mut message = prompt.finish(id.clone(), place.parent.map(ToOwned::to_owned));
+    message.provider_message_id = own.filter(|own| *own == id).map(Cow::Borrowed);
+    found.messages.push(message);
+    found.newest = found.newest.max(sent);
+    answer::map(answer, &id, sent, ids, &mut found)?;
+    Ok(found)
+}
+
+/// The id of a request, and the key of its message: the id, or else one made of the time, the text and the request before, which do not
+/// change.
+fn prompt_key<'a>(fields: &mut Fields<'a>, before: Option<&str>) -> (Option<&'a str>, String) {
+    if let Some(id) = fields.id("requestId") {
+        return (Some(id), id.to_owned());
+    }
+    let (time, message) = (fields.get("timestamp").json(), fields.get("message"));
+    let text = prompt::text_of(message, fields.arena());
+    (None, natural_key(&[Some("request"), Some(&time), text, before]))
+}
+
+/// Whether the person took the request back.
+pub(crate) fn is_undone<'a>(raw: &'a str, arena: &'a Arena) -> Result<bool, ImportError> {
+    Ok(raw.starts_with('{') && taken_back(&Fields::parse(raw, arena)?))
+}
+
+/// One that was taken back in part stays.
+fn taken_back(fields: &Fields<'_>) -> bool {
+    let removal = fields.get("shouldBeRemovedOnSend");
+    let in_part = match removal {
+        Value::Raw(raw) => Object::parse(raw, fields.arena()).get("afterUndoStop") != Value::Null,
+        Value::Text(_) | Value::Null => false,
+    };
+    fields.get("isHidden").is_true() || (removal != Value::Null && removal != Value::Raw("false") && !in_part)
+}
+
+/// The text of markdown: a text, or an object with one in `value`.
+fn markdown<'a>(value: Value<'a>, arena: &'a Arena) -> Option<&'a str> {
+    match value {
+        Value::Text(text) => Some(text),
+        Value::Raw(_) => Fields::of(value, arena).ok().flatten()?.get("value").text(),
+        Value::Null => None,
+    }
+}
+
+/// The beginning of a name.
+fn shortened(name: &str) -> String {
+    name.chars().take(MAX_NAME).collect()
+}
+
+/// Characters of a name in a warning.
+const MAX_NAME: usize = 64;

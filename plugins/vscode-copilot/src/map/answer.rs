@@ -1,0 +1,400 @@
+//! The answer to a request. Its parts become messages in their order, each a child of the one before: what stands at the end of an answer
+//! that still grows changes nothing before it.
+
+use std::{borrow::Cow, collections::BTreeSet};
+
+use satchel_importer::{ImportError, JsonError, Leftover, Role, json::Value};
+
+use super::{
+    Draft, Exchange, Ids, about, calls, markdown, notices,
+    rounds::{Rounds, joined},
+};
+use crate::{fields::Fields, uri};
+
+/// The fields of a request that belong to its answer.
+pub(super) const FIELDS: [&str; 27] = [
+    "actualModelId",
+    "agent",
+    "codeCitations",
+    "completionTokens",
+    "contentReferences",
+    "copilotCredits",
+    "elapsedMs",
+    "followups",
+    "isCanceled",
+    "modelState",
+    "modelTotals",
+    "outputBuffer",
+    "promptTokenDetails",
+    "promptTokens",
+    "response",
+    "responseErrorDetails",
+    "responseId",
+    "responseMarkdownInfo",
+    "responseTimestamp",
+    "result",
+    "sessionCopilotCredits",
+    "slashCommand",
+    "timeSpentWaiting",
+    "usage",
+    "usedContext",
+    "vote",
+    "voteDownReason",
+];
+/// Fields that say how a text is drawn.
+const DRAWING: [&str; 10] = [
+    "baseUri",
+    "inlineReferences",
+    "isTrusted",
+    "kind",
+    "nonce",
+    "supportAlertSyntax",
+    "supportHtml",
+    "supportThemeIcons",
+    "uris",
+    "vulnerabilities",
+];
+/// Fields of a thought that are known and kept.
+const THOUGHT: [&str; 4] = ["generatedTitle", "id", "metadata", "reasoningDurationMs"];
+/// The fence that the program sets around the place of an edit.
+const FENCE: &str = "```";
+
+/// A thought while it is read.
+struct Thought<'a> {
+    id: Option<&'a str>,
+    text: String,
+    rest: Leftover<'a>,
+}
+
+/// An answer while it is read.
+struct Answer<'a, 'e> {
+    found: &'e mut Exchange<'a>,
+    drafts: Vec<Draft<'a>>,
+    rounds: Rounds<'a>,
+    /// The text that is not a message yet.
+    text: String,
+    /// What the parts of that text have besides it.
+    extras: Vec<Cow<'a, str>>,
+    unread: bool,
+    /// The thought that is not a message yet. There is no text beside it.
+    thought: Option<Thought<'a>>,
+    by_order: bool,
+    said: String,
+    thoughts: String,
+}
+
+/// Maps the answer to the request whose message is `request`, and appends its messages.
+pub(super) fn map<'a>(
+    mut fields: Fields<'a>,
+    request: &str,
+    sent: Option<i64>,
+    ids: &mut Ids,
+    found: &mut Exchange<'a>,
+) -> Result<(), ImportError> {
+    if fields.iter().next().is_none() {
+        return Ok(());
+    }
+    let arena = fields.arena();
+    let own = fields.id("responseId");
+    let created = about::times(&mut fields, found).or(sent);
+    let mut result = fields.object("result")?.unwrap_or_else(|| Fields::none(arena));
+    let mut metadata = result.object("metadata")?.unwrap_or_else(|| Fields::none(arena));
+    let model = about::model(&fields, &metadata, found.model);
+    found.model = model;
+    let tokens = about::tokens(&fields, &result, &metadata);
+    let mut answer = Answer::new(Rounds::take(&mut metadata)?, found);
+    answer.read(&mut fields)?;
+    answer.add_error(&mut fields, &mut result)?;
+    let mut drafts = answer.finish(&mut metadata);
+    let parts = [&fields, &result, &metadata];
+    if drafts.is_empty() && parts.iter().all(|fields| fields.iter().next().is_none()) {
+        return Ok(());
+    }
+    if drafts.is_empty() {
+        let mut empty = Draft::new(Role::Assistant);
+        // There is nothing to show.
+        empty.rest.add_bool("hidden", true);
+        drafts.push(empty);
+    }
+    about::keep(fields, result, metadata, &mut drafts)?;
+    let first = drafts.first_mut().filter(|first| first.message.role == Role::Assistant);
+    if let Some(first) = first {
+        first.message.token_count = tokens;
+    }
+    place(drafts, own, request, (created, model), ids, found);
+    Ok(())
+}
+
+/// Gives the messages their ids and parents.
+fn place<'a>(
+    drafts: Vec<Draft<'a>>,
+    own: Option<&'a str>,
+    request: &str,
+    (created, model): (Option<i64>, Option<&'a str>),
+    ids: &mut Ids,
+    found: &mut Exchange<'a>,
+) {
+    let key = own.map_or_else(|| format!("{request}:response"), ToOwned::to_owned);
+    let first = ids.unique(key);
+    let mut parent = request.to_owned();
+    for (number, mut draft) in drafts.into_iter().enumerate() {
+        let id = if number == 0 { first.clone() } else { ids.unique(format!("{first}:{number}")) };
+        draft.message.created_at = created;
+        draft.message.model = model.filter(|_| draft.message.role == Role::Assistant).map(Cow::Borrowed);
+        let mut message = draft.finish(id.clone(), Some(std::mem::replace(&mut parent, id.clone())));
+        message.provider_message_id = own.filter(|own| number == 0 && *own == id).map(Cow::Borrowed);
+        found.messages.push(message);
+    }
+}
+
+impl<'a, 'e> Answer<'a, 'e> {
+    fn new(rounds: Rounds<'a>, found: &'e mut Exchange<'a>) -> Self {
+        Self {
+            found,
+            drafts: Vec::new(),
+            rounds,
+            text: String::new(),
+            extras: Vec::new(),
+            unread: false,
+            thought: None,
+            by_order: false,
+            said: String::new(),
+            thoughts: String::new(),
+        }
+    }
+
+    fn read(&mut self, fields: &mut Fields<'a>) -> Result<(), JsonError> {
+        let arena = fields.arena();
+        if let Some(text) = fields.get("response").text() {
+            fields.take("response");
+            self.text.push_str(text);
+        }
+        let mut parts = Vec::new();
+        for item in fields.list("response")?.unwrap_or_default() {
+            parts.push(match item {
+                Value::Raw(raw) if raw.starts_with('{') => Fields::parse(raw, arena)?,
+                // Very old versions have plain texts.
+                value => {
+                    let mut part = Fields::none(arena);
+                    part.push("value", value);
+                    part
+                }
+            });
+        }
+        let ids = calls::ids(&parts);
+        self.by_order = self.rounds.pair_by_order(&ids);
+        let fences = fences(&parts);
+        for (at, part) in parts.into_iter().enumerate() {
+            if !fences.contains(&at) {
+                self.part(part)?;
+            }
+        }
+        self.end_text();
+        if self.drafts.is_empty() {
+            self.read_rounds();
+        }
+        while let Some(call) = self.rounds.take_next() {
+            self.drafts.push(calls::unseen(call));
+        }
+        Ok(())
+    }
+
+    fn part(&mut self, part: Fields<'a>) -> Result<(), JsonError> {
+        let kind = part.get("kind").text();
+        match kind {
+            None if part.get("value").text().is_some() => self.add_text(part, "value"),
+            Some("markdownContent" | "markdownVuln") => {
+                let key = if part.get("content") == Value::Null { "value" } else { "content" };
+                self.add_text(part, key);
+            }
+            Some("inlineReference") => self.add_reference(part),
+            Some("thinking") => self.add_thought(part),
+            Some(kind) if calls::is_invocation(kind) => {
+                self.end_text();
+                let draft = calls::invocation(part, &mut self.rounds, self.by_order)?;
+                self.drafts.push(draft);
+            }
+            Some(kind) if calls::is_edit(kind) => {
+                self.end_text();
+                self.drafts.push(calls::edit(kind, part));
+            }
+            Some(kind) if notices::is_left_out(kind) => self.found.left_out.push(kind),
+            None if part.iter().next().is_none() => self.found.left_out.push("none"),
+            kind => {
+                self.end_text();
+                let draft = notices::notice(kind, part, self.found)?;
+                self.drafts.push(draft);
+            }
+        }
+        Ok(())
+    }
+
+    fn add_text(&mut self, mut part: Fields<'a>, key: &'static str) {
+        let Some(text) = markdown(part.get(key), part.arena()) else {
+            // A text of an unknown form is kept.
+            self.keep_extra(part, &["kind"]);
+            return;
+        };
+        part.take(key);
+        self.end_thought();
+        self.text.push_str(text);
+        part.leave_out(&DRAWING);
+        self.keep_extra(part, &[]);
+    }
+
+    /// A name of a file or a symbol inside the text. The page shows it as a link; the model wrote it as code.
+    fn add_reference(&mut self, mut part: Fields<'a>) {
+        let arena = part.arena();
+        let target = part.get("inlineReference");
+        let symbol =
+            Fields::of(target, arena).ok().flatten().and_then(|target| target.get("name").nonempty_text());
+        let name = part.get("name").nonempty_text().or(symbol).map(ToOwned::to_owned);
+        self.end_thought();
+        if let Some(name) = name.or_else(|| uri::name(target, arena)) {
+            self.text.push_str(&format!("`{name}`"));
+        }
+        part.take("kind");
+        self.keep_extra(part, &["inlineReference", "name", "resolveId"]);
+    }
+
+    fn keep_extra(&mut self, part: Fields<'a>, known: &[&str]) {
+        let rest = part.into_rest(known);
+        self.unread |= rest.unread().is_some();
+        self.extras.extend(rest.into_json());
+    }
+
+    fn add_thought(&mut self, mut part: Fields<'a>) {
+        let arena = part.arena();
+        let (id, value) = (part.get("id").nonempty_text(), part.get("value"));
+        let Some(text) = joined(value, arena) else {
+            if matches!(value, Value::Null | Value::Text(_) | Value::Raw("[]")) {
+                // It only says that the thought has ended.
+                self.found.left_out.push("thinking");
+            } else {
+                self.keep_extra(part, &[]);
+            }
+            return;
+        };
+        self.thoughts.push_str(&text);
+        part.leave_out(&["kind", "value"]);
+        if let Some(thought) = self.thought.as_mut().filter(|thought| id.is_some() && thought.id == id) {
+            thought.text.push_str(&text);
+            return;
+        }
+        self.end_text();
+        self.thought = Some(Thought { id, text: text.into_owned(), rest: part.into_rest(&THOUGHT) });
+    }
+
+    /// Makes a message of the thought so far.
+    fn end_thought(&mut self) {
+        if let Some(Thought { text, rest, .. }) = self.thought.take() {
+            let mut draft = Draft::new(Role::Assistant);
+            draft.message.is_thought = true;
+            draft.rest = rest;
+            draft.set_text(text);
+            self.drafts.push(draft);
+        }
+    }
+
+    /// Makes messages of the thought and the text so far.
+    fn end_text(&mut self) {
+        self.end_thought();
+        let (text, extras) = (std::mem::take(&mut self.text), std::mem::take(&mut self.extras));
+        if text.trim().is_empty() && extras.is_empty() {
+            return;
+        }
+        let mut draft = Draft::new(Role::Assistant);
+        if !text.trim().is_empty() {
+            self.said.push_str(&text);
+            draft.set_text(text);
+        }
+        if !extras.is_empty() {
+            draft.rest.add_json("parts", &format!("[{}]", extras.join(",")));
+        }
+        if std::mem::take(&mut self.unread) {
+            draft.rest.mark_unread("parts");
+        }
+        self.drafts.push(draft);
+    }
+
+    /// Reads the rounds of an answer that has no parts.
+    fn read_rounds(&mut self) {
+        if self.rounds.is_empty() {
+            return;
+        }
+        let mut order = Vec::new();
+        for round in self.rounds.iter() {
+            order.push((round.thought.clone(), round.text, round.calls.clone()));
+        }
+        for (thought, text, numbers) in order {
+            if let Some(thought) = thought {
+                self.thoughts.push_str(&thought);
+                let mut draft = Draft::new(Role::Assistant);
+                draft.message.is_thought = true;
+                draft.set_text(thought);
+                self.drafts.push(draft);
+            }
+            self.text.push_str(text.unwrap_or_default());
+            self.end_text();
+            for number in numbers {
+                self.drafts.extend(self.rounds.take_number(number).map(calls::unseen));
+            }
+        }
+    }
+
+    /// An error is a message of the program.
+    fn add_error(&mut self, fields: &mut Fields<'a>, result: &mut Fields<'a>) -> Result<(), JsonError> {
+        let of_result = result.object("errorDetails")?;
+        let Some(mut details) =
+            of_result.map_or_else(|| fields.object("responseErrorDetails"), |found| Ok(Some(found)))?
+        else {
+            return Ok(());
+        };
+        let mut draft = Draft::new(Role::System);
+        if let Some(text) = markdown(details.get("message"), details.arena()).filter(|text| !text.is_empty())
+        {
+            details.take("message");
+            draft.set_text(text);
+        }
+        let known: Vec<&str> = details.iter().map(|(key, _)| key).collect();
+        if let Some(json) = details.into_rest(&known).into_json() {
+            draft.rest.add_json("errorDetails", &json);
+        }
+        if draft.message.content.is_some() || !draft.rest.is_empty() {
+            self.drafts.push(draft);
+        }
+        Ok(())
+    }
+
+    /// The messages; what remains of the rounds goes back to the metadata.
+    fn finish(self, metadata: &mut Fields<'a>) -> Vec<Draft<'a>> {
+        let unread = self.rounds.add_to(metadata, &self.said, &self.thoughts);
+        let mut drafts = self.drafts;
+        if let Some(first) = drafts.first_mut().filter(|_| unread) {
+            first.rest.mark_unread("toolCallRounds");
+        }
+        drafts
+    }
+}
+
+/// The parts that are only fences around the place of an edit.
+fn fences(parts: &[Fields<'_>]) -> BTreeSet<usize> {
+    let kind = |at: usize| parts.get(at).and_then(|part| part.get("kind").text());
+    let edit = |kind: Option<&str>| kind.is_some_and(|kind| kind == "codeblockUri" || calls::is_edit(kind));
+    let near = |mut steps: Box<dyn Iterator<Item = usize>>| {
+        edit(steps.find_map(|at| kind(at).filter(|kind| *kind != "undoStop")))
+    };
+    let is_fence = |at: &usize| {
+        let text = parts
+            .get(*at)
+            .filter(|part| part.get("kind") == Value::Null)
+            .and_then(|part| part.get("value").text());
+        text.is_some_and(|text| text.trim() == FENCE)
+    };
+    let beside_edit = |at: &usize| {
+        let behind = (*at + 1..parts.len()).take(3);
+        let before = (at.saturating_sub(3)..*at).rev();
+        near(Box::new(behind)) || near(Box::new(before))
+    };
+    (0..parts.len()).filter(is_fence).filter(beside_edit).collect()
+}

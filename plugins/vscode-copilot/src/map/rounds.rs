@@ -1,0 +1,331 @@
+//! What the Copilot extension notes about the rounds of an answer: the model's texts, its calls with their inputs, and their results.
+
+use std::{borrow::Cow, collections::BTreeMap};
+
+use satchel_importer::{Arena, JsonError, Leftover, ToolInput, json::Value};
+
+use crate::fields::{Fields, add, items};
+
+/// Deepest nesting of the elements of a rendered result.
+const MAX_DEPTH: usize = 64;
+/// What the extension puts behind the ids of calls.
+const SUFFIX: &str = "__vscode";
+/// Fields of a round that are known and kept.
+const KEPT: [&str; 12] = [
+    "compaction",
+    "hookContext",
+    "id",
+    "modelId",
+    "phase",
+    "phaseModelId",
+    "response",
+    "statefulMarker",
+    "summary",
+    "thinking",
+    "timestamp",
+    "toolInputRetry",
+];
+
+/// Fields of a thought that are known and kept.
+const THINKING: [&str; 4] = ["id", "metadata", "text", "tokens"];
+
+/// The rounds of an answer.
+#[derive(Debug, Default)]
+pub(super) struct Rounds<'a> {
+    rounds: Vec<Round<'a>>,
+    calls: Vec<Call<'a>>,
+    /// The numbers of the calls that no message has, by the id that the model gave, last ones first.
+    unused: BTreeMap<&'a str, Vec<usize>>,
+    /// No call before this one is unused.
+    next: usize,
+    results: BTreeMap<&'a str, Value<'a>>,
+    /// Items of the list that are no rounds.
+    others: Vec<Value<'a>>,
+}
+
+/// One answer of the model.
+#[derive(Debug)]
+pub(super) struct Round<'a> {
+    pub(super) text: Option<&'a str>,
+    pub(super) thought: Option<Cow<'a, str>>,
+    /// The numbers of its calls.
+    pub(super) calls: std::ops::Range<usize>,
+    rest: Fields<'a>,
+    /// The other fields of the thought.
+    thinking: Option<Fields<'a>>,
+}
+
+/// A call of a tool.
+#[derive(Debug)]
+pub(super) struct Call<'a> {
+    pub(super) id: Option<&'a str>,
+    pub(super) name: Option<&'a str>,
+    pub(super) input: Option<ToolInput<'a>>,
+    pub(super) output: Option<String>,
+    /// Whether a message has it.
+    used: bool,
+    /// Its other fields, as JSON text.
+    pub(super) rest: Option<Cow<'a, str>>,
+}
+
+impl<'a> Rounds<'a> {
+    /// Takes the rounds out of the metadata of a result.
+    pub(super) fn take(metadata: &mut Fields<'a>) -> Result<Self, JsonError> {
+        let mut found = Self::default();
+        if let Some(results) = metadata.object("toolCallResults")? {
+            found.results = results.iter().collect();
+        }
+        for item in metadata.list("toolCallRounds")?.unwrap_or_default() {
+            match Fields::of(item, metadata.arena())? {
+                Some(round) => found.add(round)?,
+                None => found.others.push(item),
+            }
+        }
+        for (number, call) in found.calls.iter().enumerate().rev() {
+            if let Some(id) = call.id {
+                found.unused.entry(base(id)).or_default().push(number);
+            }
+        }
+        Ok(found)
+    }
+
+    fn add(&mut self, mut round: Fields<'a>) -> Result<(), JsonError> {
+        let arena = round.arena();
+        let first = self.calls.len();
+        for item in round.list("toolCalls")?.unwrap_or_default() {
+            match Fields::of(item, arena)? {
+                Some(call) => {
+                    let call = self.call(call)?;
+                    self.calls.push(call);
+                }
+                None => self.others.push(item),
+            }
+        }
+        let text = round.text("response");
+        let mut thinking = round.object("thinking")?;
+        let thought = thinking.as_mut().and_then(|thinking| joined(thinking.take("text"), arena));
+        if let Some(thinking) = &mut thinking {
+            // Cannot be read, and is as long as the thought.
+            thinking.leave_out(&["encrypted"]);
+        }
+        let calls = first..self.calls.len();
+        self.rounds.push(Round { text, thought, calls, rest: round, thinking });
+        Ok(())
+    }
+
+    fn call(&mut self, mut fields: Fields<'a>) -> Result<Call<'a>, JsonError> {
+        let arena = fields.arena();
+        let id = fields.id("id");
+        let name = fields.text("name");
+        let input = match fields.take("arguments") {
+            Value::Null => None,
+            Value::Text(text) => Some(ToolInput::of_text(text, arena)),
+            Value::Raw(raw) => Some(ToolInput::of_json(raw, arena)),
+        };
+        let output = id.map(|id| self.result(id, arena)).transpose()?.flatten();
+        let rest = fields.into_rest(&["type"]).into_json();
+        Ok(Call { id, name, input, output, used: false, rest })
+    }
+
+    /// Takes the text of the result of a call. One without a text stays.
+    fn result(&mut self, id: &str, arena: &'a Arena) -> Result<Option<String>, JsonError> {
+        let text = match self.results.get(id).copied().unwrap_or_default() {
+            Value::Text(text) => Some(text.to_owned()),
+            value => Fields::of(value, arena)?.map(|result| result_text(&result)).transpose()?.flatten(),
+        };
+        if text.is_some() {
+            self.results.remove(id);
+        }
+        Ok(text)
+    }
+
+    /// Whether there are no rounds.
+    pub(super) fn is_empty(&self) -> bool {
+        self.rounds.is_empty()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Round<'a>> {
+        self.rounds.iter()
+    }
+
+    /// Takes the call that the invocation with this id shows.
+    pub(super) fn take_by_id(&mut self, id: &str) -> Option<&mut Call<'a>> {
+        let number = self.unused.get_mut(base(id))?.pop()?;
+        self.take_number(number)
+    }
+
+    /// Takes the first call that no message has.
+    pub(super) fn take_next(&mut self) -> Option<&mut Call<'a>> {
+        while self.calls.get(self.next).is_some_and(|call| call.used) {
+            self.next += 1;
+        }
+        self.take_number(self.next)
+    }
+
+    /// Takes the call with this number if no message has it.
+    pub(super) fn take_number(&mut self, number: usize) -> Option<&mut Call<'a>> {
+        let call = self.calls.get_mut(number).filter(|call| !call.used)?;
+        call.used = true;
+        Some(call)
+    }
+
+    /// Whether no call has the id of one of `invocations`, and there are as many: until the end of 2025 the ids differ, and both lists are in
+    /// the order of the calls.
+    pub(super) fn pair_by_order(&self, invocations: &[&str]) -> bool {
+        let known = |id: &&str| self.unused.contains_key(base(id));
+        invocations.len() == self.calls.len() && !invocations.iter().any(known)
+    }
+
+    /// Adds what remains to the metadata; `said` and `thoughts` are the texts that messages have. Returns whether an unknown field holds text.
+    pub(super) fn add_to(self, metadata: &mut Fields<'a>, said: &str, thoughts: &str) -> bool {
+        let arena = metadata.arena();
+        let (mut said, mut thoughts) = (Words::of(said), Words::of(thoughts));
+        let (mut remaining, mut unread) = (Vec::new(), false);
+        for round in self.rounds {
+            let rest = round.remaining(&mut said, &mut thoughts, arena);
+            unread |= rest.unread().is_some();
+            remaining.push(rest.into_json().map_or_else(|| "{}".to_owned(), Cow::into_owned));
+        }
+        remaining.extend(self.others.iter().map(|other| other.json().into_owned()));
+        if remaining.iter().any(|round| round != "{}") {
+            let list = format!("[{}]", remaining.join(","));
+            metadata.push("toolCallRounds", Value::Raw(arena.alloc_str(&list)));
+        }
+        let mut results = Leftover::default();
+        self.results.into_iter().for_each(|(id, value)| add(&mut results, id, value));
+        if let Some(json) = results.into_json() {
+            metadata.push("toolCallResults", Value::Raw(arena.alloc_str(&json)));
+        }
+        unread
+    }
+}
+
+impl<'a> Round<'a> {
+    fn remaining(self, said: &mut Words, thoughts: &mut Words, arena: &'a Arena) -> Leftover<'a> {
+        let mut rest = self.rest;
+        if let Some(text) = self.text.filter(|text| !said.take(text)) {
+            rest.push("response", Value::Text(text));
+        }
+        let mut thinking = self.thinking.unwrap_or_else(|| Fields::none(arena));
+        if let Some(text) = self.thought.filter(|text| !thoughts.take(text)) {
+            thinking.push("text", Value::Text(arena.alloc_str(&text)));
+        }
+        let thinking = thinking.into_rest(&THINKING);
+        let unread = thinking.unread();
+        if let Some(json) = thinking.into_json() {
+            rest.push("thinking", Value::Raw(arena.alloc_str(&json)));
+        }
+        let mut rest = rest.into_rest(&KEPT);
+        if let Some(field) = unread {
+            rest.mark_unread(field);
+        }
+        rest
+    }
+}
+
+/// The id that the model gave to a call.
+fn base(id: &str) -> &str {
+    id.split(SUFFIX).next().unwrap_or(id)
+}
+
+/// The words of messages, in which those of rounds are looked for in their order. White space does not count.
+struct Words {
+    letters: String,
+    /// Where the next words are looked for.
+    at: usize,
+    /// How many texts were not found.
+    misses: u32,
+}
+
+impl Words {
+    /// Texts that may be looked for in vain; each costs the time to read all words.
+    const MAX_MISSES: u32 = 64;
+
+    fn of(text: &str) -> Self {
+        Self { letters: letters(text), at: 0, misses: 0 }
+    }
+
+    /// Whether the words of `text` are next, behind any others.
+    fn take(&mut self, text: &str) -> bool {
+        let text = letters(text);
+        let rest = self.letters.get(self.at..).filter(|_| self.misses < Self::MAX_MISSES);
+        let found = rest.and_then(|rest| rest.find(&text));
+        match found {
+            Some(found) => self.at += found + text.len(),
+            None => self.misses += 1,
+        }
+        found.is_some()
+    }
+}
+
+fn letters(text: &str) -> String {
+    text.chars().filter(|c| !c.is_whitespace()).collect()
+}
+
+/// A text, or a list of texts in a row.
+pub(super) fn joined<'a>(value: Value<'a>, arena: &'a Arena) -> Option<Cow<'a, str>> {
+    let text = match value {
+        Value::Text(text) => Cow::Borrowed(text),
+        Value::Raw(raw) => Cow::Owned(items(raw, arena).ok()?.into_iter().filter_map(Value::text).collect()),
+        Value::Null => return None,
+    };
+    (!text.trim().is_empty()).then_some(text)
+}
+
+/// The texts of a result; none if one of its parts is something else.
+fn result_text(result: &Fields<'_>) -> Result<Option<String>, JsonError> {
+    let arena = result.arena();
+    let Some(raw) = result.get("content").raw() else { return Ok(None) };
+    let mut texts = Vec::new();
+    for part in items(raw, arena)? {
+        let value = Fields::of(part, arena)?.map(|part| part.get("value")).unwrap_or_default();
+        match value {
+            Value::Text(text) => texts.push(text.to_owned()),
+            value => match Fields::of(value, arena)?.map(|inside| inside.get("node")) {
+                Some(node) => texts.push(rendered(node, arena)?),
+                None => return Ok(None),
+            },
+        }
+    }
+    Ok(Some(texts.join("\n")).filter(|text| !text.trim().is_empty()))
+}
+
+/// The text of a rendered element: those of its children, each on a new line if it says so.
+fn rendered<'a>(root: Value<'a>, arena: &'a Arena) -> Result<String, JsonError> {
+    let mut text = String::new();
+    let mut stack = vec![(root, 0)];
+    while let Some((node, depth)) = stack.pop() {
+        let Some(node) = Fields::of(node, arena)? else { continue };
+        if node.get("lineBreakBefore").is_true() && !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push_str(node.get("text").text().unwrap_or_default());
+        if let Some(children) = node.get("children").raw().filter(|_| depth < MAX_DEPTH) {
+            stack.extend(items(children, arena)?.into_iter().rev().map(|child| (child, depth + 1)));
+        }
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rendered_results_are_read_in_order() {
+        let arena = Arena::new();
+        let raw = r#"{"content":[{"value":{"node":{"type":1,"children":[
+            {"type":2,"text":"a","lineBreakBefore":false},
+            {"type":1,"children":[{"type":2,"text":"b","lineBreakBefore":true}]},
+            {"type":2,"text":"c"}]}}},{"value":"d"}]}"#;
+        let text = |raw| result_text(&Fields::parse(raw, &arena).expect("it is JSON")).expect("it is read");
+        assert_eq!(text(raw).as_deref(), Some("a\nbc\nd"));
+        assert_eq!(text(r#"{"content":[{"value":"a"},{"mimeType":"image/png","data":{}}]}"#), None);
+    }
+
+    #[test]
+    fn ids_are_compared_without_what_the_extension_adds() {
+        assert_eq!(base("call_1__vscode-17"), "call_1");
+        assert_eq!(base("call_1"), "call_1");
+    }
+}
