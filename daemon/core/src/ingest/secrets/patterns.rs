@@ -10,6 +10,8 @@ const PRIVATE_KEY: &str = "private_key";
 const MAX_KEY_BYTES: usize = 16 << 10;
 /// What only resembles a key, such as a search for its first line, has no such run of Base64.
 const MIN_KEY_RUN: usize = 32;
+/// The longest text between two lines of a key, in bytes: numbers, quotation marks and indentation.
+const MAX_GAP: usize = 80;
 
 /// The kinds of secrets, and their formats. A kind is the name of its group too, so it has only letters and `_`.
 ///
@@ -76,8 +78,8 @@ pub(super) fn find(text: &str, notation: Notation) -> impl Iterator<Item = (Rang
     })
 }
 
-/// Returns where a private key ends after its first line; `None` if no key follows. The end of a key that was cut off is that of
-/// its last run of Base64: the lines may be numbered, quoted, or escaped.
+/// Returns where a private key ends after its first line; `None` if no key follows. If its last line is missing, it ends with its
+/// Base64: the lines may be numbered, quoted, or escaped.
 fn end_of_key(text: &str, notation: Notation) -> Option<usize> {
     let window = &text[..text.floor_char_boundary(MAX_KEY_BYTES)];
     let window = match notation {
@@ -85,22 +87,34 @@ fn end_of_key(text: &str, notation: Notation) -> Option<usize> {
         // What takes the place of a key must not reach beyond its string.
         Notation::Json => &window[..string_end(window)],
     };
-    let is_base64 = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
+    let window = window.find("-----BEGIN ").map_or(window, |next| &window[..next]);
     let last_line = window.find("-----END ").and_then(|begin| {
         let rest = &window[begin + 9..];
-        let length = rest.find("-----")?;
-        (rest[..length].contains("PRIVATE KEY")).then_some(begin..begin + 9 + length + 5)
+        let length = rest.find("-----").filter(|length| rest[..*length].contains("PRIVATE KEY"))?;
+        Some(begin..begin + 9 + length + 5)
     });
     let body = last_line.as_ref().map_or(window, |last| &window[..last.start]);
-    let mut last_run = None;
-    let mut at = 0;
-    for run in body.as_bytes().split(|byte| !is_base64(byte)) {
+    let end = end_of_base64(body)?;
+    Some(last_line.map_or(end, |last| last.end))
+}
+
+/// Returns where the lines of Base64 at the beginning of `text` end; `None` if there are none.
+fn end_of_base64(text: &str) -> Option<usize> {
+    let is_base64 = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
+    let (mut end, mut at) = (None, 0);
+    for run in text.as_bytes().split(|byte| !is_base64(byte)) {
         if run.len() >= MIN_KEY_RUN {
-            last_run = Some(at + run.len());
+            // Before the first line are headers, and between two lines the end of one.
+            let gap = &text[end.unwrap_or(0)..at];
+            let continues = gap.len() <= MAX_GAP && (gap.contains('\n') || gap.contains("\\n"));
+            if end.is_some() && !continues {
+                break;
+            }
+            end = Some(at + run.len());
         }
         at += run.len() + 1;
     }
-    last_run.map(|end| last_line.map_or(end, |last| last.end))
+    end
 }
 
 /// Returns where the string of JSON that `text` begins in ends.
