@@ -1,4 +1,4 @@
-//! Finds sessions by the fields of their first lines, and context files with memories by a heading.
+//! Finds sessions by the fields of their first lines, and files with memories by a heading or by their folder.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use satchel_importer::{
 
 use crate::{fields::Fields, layout, line::is_message, memory, record::KINDS};
 
-/// A context file to which the program has added memories.
+/// A file to which the program has added memories.
 pub(crate) const MEMORIES: &str = "gemini-cli-importer/2025.06";
 /// One JSON object for each session.
 pub(crate) const SAVED: &str = "gemini-cli-importer/2025.09";
@@ -21,35 +21,54 @@ pub(crate) const FORMATS: [&str; 3] = [MEMORIES, SAVED, LINES];
 const SAMPLE_SIZES: [usize; 2] = [64 * 1024, 8 * 1024 * 1024];
 /// Lines of one head that are sampled.
 const MAX_ELEMENTS: u64 = 16;
+/// Messages of one list that are looked at.
+const MAX_MESSAGES: usize = 16;
 /// Fields of the lines of other programs that also have a `sessionId`.
 const FOREIGN: [&str; 4] = ["uuid", "parentUuid", "message", "payload"];
+/// Types of the answers of programs that were made from this one and write the same fields.
+const FOREIGN_TYPES: [&str; 2] = ["qwen", "assistant"];
 
-/// Every export among the files: the sessions of one project, or a context file.
+/// Every export among the files: the sessions and memories of one project, or a context file.
 pub(crate) fn detect(bundle: &Bundle) -> Result<Vec<Detection>, ImportError> {
-    let mut projects: BTreeMap<String, (usize, Vec<String>)> = BTreeMap::new();
+    let mut projects = Projects { bundle, found: BTreeMap::new() };
     for path in candidates(bundle) {
-        let Some(format) = format_of(bundle, path)? else { continue };
+        if let Some(format) = format_of(bundle, path)? {
+            projects.add(path, format);
+        }
+    }
+    let mut others = Vec::new();
+    for path in memory::files(bundle)? {
+        if layout::memory_folder(path).is_some() {
+            projects.add(path, MEMORIES);
+        } else {
+            others.push((MEMORIES, vec![path.to_owned()]));
+        }
+    }
+    let format = |newest| FORMATS.get(newest).copied().unwrap_or(LINES);
+    let own = projects.found.into_values().map(|(newest, files)| (format(newest), files));
+    Ok(own
+        .chain(others)
+        .map(|(format, files)| Detection { format: format.to_owned(), confidence: 95, files, account: None })
+        .collect())
+}
+
+/// The projects among the files.
+struct Projects<'b> {
+    bundle: &'b Bundle,
+    /// By their folder: the newest format, and the files.
+    found: BTreeMap<String, (usize, Vec<String>)>,
+}
+
+impl Projects<'_> {
+    fn add(&mut self, path: &str, format: &str) {
         let root = layout::project_root(path);
         let folder = root.clone().unwrap_or_else(|| names::split(path).0.to_owned());
-        let (newest, files) = projects.entry(folder).or_default();
+        let is_new = !self.found.contains_key(&folder);
+        let (newest, files) = self.found.entry(folder).or_default();
         *newest = (*newest).max(FORMATS.iter().position(|own| *own == format).unwrap_or_default());
         files.push(path.to_owned());
-        files.extend(root.filter(|root| bundle.entry(root).is_some() && !files.contains(root)));
+        files.extend(root.filter(|root| is_new && self.bundle.entry(root).is_some()));
     }
-    let detection = |format: &str, files: Vec<String>| Detection {
-        format: format.to_owned(),
-        confidence: 95,
-        files,
-        account: None,
-    };
-    let mut found: Vec<Detection> = projects
-        .into_values()
-        .map(|(newest, files)| detection(FORMATS.get(newest).copied().unwrap_or(LINES), files))
-        .collect();
-    for path in memory::files(bundle)? {
-        found.push(detection(MEMORIES, vec![path.to_owned()]));
-    }
-    Ok(found)
 }
 
 /// The files that may be sessions by their name.
@@ -64,9 +83,13 @@ pub(crate) fn format_of(bundle: &Bundle, path: &str) -> Result<Option<&'static s
         let mut head = Head::default();
         layout::elements(path).sample(bundle, bytes, |element| {
             head.add(&element, names::has_extension(path, "jsonl"));
-            head.format.is_none() && !head.foreign && element.index() + 1 < MAX_ELEMENTS
+            // The answers of another program may follow a first line like those of this one.
+            !head.foreign && element.index() + 1 < MAX_ELEMENTS
         })?;
-        if head.format.is_some() || head.foreign || size <= bytes as u64 {
+        if head.foreign {
+            return Ok(None);
+        }
+        if head.format.is_some() || size <= bytes as u64 {
             return Ok(head.format);
         }
     }
@@ -91,8 +114,8 @@ struct Members<'a> {
     keys: Vec<&'a str>,
     /// Those whose values have the right type.
     valid: Vec<&'a str>,
-    /// The first one in its list of messages.
-    first: Option<&'a str>,
+    /// Its list of messages, as far as it was read.
+    messages: Vec<&'a str>,
 }
 
 impl Head {
@@ -102,20 +125,25 @@ impl Head {
         let (Ok(()) | Err(_)) = members.read(&mut element.parser());
         let arena = element.arena();
         let has = |key| members.valid.contains(&key);
-        if FOREIGN.iter().any(|key| members.keys.contains(key)) {
-            self.foreign = true;
-        } else if has("sessionId") && has("projectHash") {
+        let messages = if has("messages") { members.messages.as_slice() } else { &[element.text()] };
+        let kinds: Vec<Kind> = messages.iter().map(|raw| kind_of(raw, arena)).collect();
+        let other = self.format.is_none() && FOREIGN.iter().any(|key| members.keys.contains(key));
+        self.foreign = other || kinds.contains(&Kind::Foreign);
+        if self.foreign || self.format.is_some() {
+            return;
+        }
+        if has("sessionId") && has("projectHash") {
             let saved = has("messages") && !lines && element.index() == 0;
-            if members.first.is_none_or(|first| is_known_message(first, arena)) {
+            if !has("messages") || messages.is_empty() || kinds.contains(&Kind::Own) {
                 self.format = Some(if saved { SAVED } else { LINES });
             }
-        } else {
-            self.update |= has("$set") || has("$rewindTo");
-            self.message |= has("id") && is_known_message(element.text(), arena);
-            // The first line may be lost.
-            if self.update && self.message {
-                self.format = Some(LINES);
-            }
+            return;
+        }
+        self.update |= has("$set") || has("$rewindTo");
+        self.message |= has("id") && kinds.contains(&Kind::Own);
+        // The first line may be lost.
+        if self.update && self.message {
+            self.format = Some(LINES);
         }
     }
 }
@@ -148,22 +176,35 @@ impl<'a> Members<'a> {
     }
 
     fn read_messages(&mut self, json: &mut Parser<'a>) -> Result<(), JsonError> {
-        if json.item()? {
-            self.first = Some(json.raw_value()?);
-            while json.item()? {
-                json.skip_value()?;
+        while json.item()? {
+            let message = json.raw_value()?;
+            if self.messages.len() < MAX_MESSAGES {
+                self.messages.push(message);
             }
         }
         Ok(())
     }
 }
 
-/// Whether it is a message of a type that the program writes.
-fn is_known_message(raw: &str, arena: &Arena) -> bool {
+/// Whose message it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Own,
+    Foreign,
+    Unknown,
+}
+
+/// A message of this program has a type that it writes, or else the other fields that all messages have.
+fn kind_of(raw: &str, arena: &Arena) -> Kind {
     let raw: &str = arena.alloc_str(raw);
-    Fields::parse(raw, arena).is_ok_and(|fields| {
-        is_message(&fields) && fields.get("type").text().is_some_and(|kind| KINDS.contains(&kind))
-    })
+    let Ok(fields) = Fields::parse(raw, arena) else { return Kind::Unknown };
+    let text = |key| fields.get(key).nonempty_text();
+    match text("type") {
+        Some(kind) if FOREIGN_TYPES.contains(&kind) && text("id").is_some() => Kind::Foreign,
+        Some(kind) if KINDS.contains(&kind) && is_message(&fields) => Kind::Own,
+        Some(_) if text("id").is_some() && text("timestamp").is_some() && !fields.has("role") => Kind::Own,
+        _ => Kind::Unknown,
+    }
 }
 
 #[cfg(test)]
@@ -187,6 +228,9 @@ mod tests {
         assert_eq!(format("a.json", format!("{HEADER},\"messages\":[\n{MESSAGE}]}}")), Some(SAVED));
         assert_eq!(format("a.json", format!("{HEADER},\"messages\":[]}}")), Some(SAVED));
         assert_eq!(format("a.json", format!("{HEADER},\"messages\":[{MESSAGE},{{\"id\":")), Some(SAVED));
+        let unknown = MESSAGE.replace("user", "system");
+        assert_eq!(format("a.json", format!("{HEADER},\"messages\":[{unknown},{MESSAGE}]}}")), Some(SAVED));
+        assert_eq!(format("a.json", format!("{HEADER},\"messages\":[null,{MESSAGE}]}}")), Some(SAVED));
     }
 
     #[test]
@@ -197,6 +241,8 @@ mod tests {
             r#"{"sessionId":"s","messages":[{"role":"user","content":"x"}]}"#,
             r#"{"sessionId":"s","projectHash":"p","messages":[{"role":"user","content":"x"}]}"#,
             r#"{"sessionId":"s","projectHash":7}"#,
+            &format!("{HEADER},\"messages\":[{MESSAGE},{}]}}", MESSAGE.replace("user", "qwen")),
+            &format!("{HEADER}}}\n{MESSAGE}\n{}\n", MESSAGE.replace("user", "qwen")),
             MESSAGE,
             SET,
             "[]",

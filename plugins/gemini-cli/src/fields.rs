@@ -2,6 +2,8 @@
 
 use satchel_importer::{Arena, JsonError, Leftover, Parser, json::Value};
 
+use crate::digest::digest;
+
 /// Fields of an object and items of a list. The largest of real sessions have some hundreds.
 const MAX_LENGTH: usize = 50_000;
 /// Bytes of an id. A longer one counts as absent and is kept as another field.
@@ -97,11 +99,6 @@ impl<'a> Fields<'a> {
         Self::parse(raw, self.arena).map(Some)
     }
 
-    /// Removes fields that are not imported.
-    pub(crate) fn leave_out(&mut self, keys: &[&str]) {
-        self.list.retain(|(own, _)| !keys.contains(own));
-    }
-
     /// Adds a field.
     pub(crate) fn push(&mut self, key: &'a str, value: Value<'a>) {
         self.list.push((key, value));
@@ -112,14 +109,7 @@ impl<'a> Fields<'a> {
         self.list.iter().copied().filter(|(_, value)| !matches!(value, Value::Null | Value::Raw("{}" | "[]")))
     }
 
-    /// The fields that are left, for `raw_metadata`. A text in one that is not known is noted.
-    pub(crate) fn into_rest(self) -> Leftover<'a> {
-        let mut rest = Leftover::default();
-        self.add_to(&mut rest);
-        rest
-    }
-
-    /// Adds the fields that are left to others.
+    /// Adds the fields that are left to others, for `raw_metadata`. A text in one that is not known is noted.
     pub(crate) fn add_to(&self, rest: &mut Leftover<'a>) {
         for (key, value) in self.iter() {
             add(rest, key, value);
@@ -127,6 +117,16 @@ impl<'a> Fields<'a> {
                 rest.note_unknown(key, value);
             }
         }
+    }
+
+    /// A digest of the fields that are left, are not known, and hold a text; 0 if there are none.
+    pub(crate) fn unknown(&self) -> u64 {
+        let unknown = self.iter().filter(|(key, value)| {
+            let mut rest = Leftover::default();
+            rest.note_unknown(key, *value);
+            rest.unread().is_some() && !KEPT.contains(key)
+        });
+        unknown.fold(0, |all, (key, value)| all ^ digest(&format!("{key} {}", value.json())))
     }
 }
 

@@ -7,10 +7,10 @@ use crate::fields::{Fields, items};
 /// What a line says.
 pub(crate) enum Line<'a> {
     Message(Fields<'a>),
-    /// Fields of the session, and messages that take the place of those before.
+    /// Fields of the session, and the messages of a checkpoint, which take the place of those before.
     Session {
         fields: Fields<'a>,
-        messages: Vec<Value<'a>>,
+        messages: Option<Vec<Value<'a>>>,
     },
     /// The message with this id, and all behind it, were taken back.
     Rewind(&'a str),
@@ -44,7 +44,7 @@ impl<'a> Line<'a> {
         if messages.is_some() {
             fields.take("messages");
         }
-        Ok(Self::Session { fields, messages: messages.unwrap_or_default() })
+        Ok(Self::Session { fields, messages })
     }
 }
 

@@ -1,4 +1,6 @@
-//! Memories that the program adds to a context file, each as an item of one list.
+//! Memories that the program adds to a context file below a heading, or to the file of a project, each as an item of a list.
+
+use std::collections::BTreeSet;
 
 use satchel_importer::{
     Bundle, Claim, ErrorKind, Evidence, ImportError, Item, RecordKind, Sink, natural_key,
@@ -11,8 +13,10 @@ use crate::layout;
 const MAX_FILE: u64 = 1024 * 1024;
 /// The heading above the list.
 const HEADING: &str = "## Gemini Added Memories";
+/// How the program finds the end of the list.
+const SECTION: &str = "## ";
 
-/// The context files with memories.
+/// The files with memories.
 pub(crate) fn files(bundle: &Bundle) -> Result<Vec<&str>, ImportError> {
     let mut found = Vec::new();
     for entry in bundle.entries() {
@@ -23,12 +27,11 @@ pub(crate) fn files(bundle: &Bundle) -> Result<Vec<&str>, ImportError> {
     Ok(found)
 }
 
-/// Reads the memories of all context files. Returns whether there is one.
+/// Reads the memories of all files. Returns whether there is one.
 pub(crate) fn read(bundle: &Bundle, sink: &mut Sink) -> Result<bool, ImportError> {
     let files = files(bundle)?;
     for path in &files {
-        let text = read_file(bundle, path)?.unwrap_or_default();
-        let items = items(&text);
+        let items = read_file(bundle, path)?.unwrap_or_default();
         if items.is_empty() {
             sink.skip(RecordKind::Memory, path, "the list of memories is empty")?;
         }
@@ -52,31 +55,38 @@ fn statement(content: &str, path: &str) -> Evidence {
     }
 }
 
-/// The text of a context file with the heading; none if it is another file.
-fn read_file(bundle: &Bundle, path: &str) -> Result<Option<String>, ImportError> {
-    match bundle.read(path, MAX_FILE) {
-        Ok(bytes) => {
-            let text = String::from_utf8_lossy(&bytes).into_owned();
-            Ok(text.lines().any(is_heading).then_some(text))
-        }
+/// The memories of a file; none if it is another file.
+fn read_file(bundle: &Bundle, path: &str) -> Result<Option<Vec<String>>, ImportError> {
+    let text = match bundle.read(path, MAX_FILE) {
+        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         // A list of memories is far shorter; other files are not claimed.
-        Err(error) if error.kind == ErrorKind::Limit => Ok(None),
-        Err(error) => Err(error),
+        Err(error) if error.kind == ErrorKind::Limit => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    if text.lines().any(is_heading) {
+        let section = text.lines().skip_while(|line| !is_heading(line)).skip(1);
+        return Ok(Some(items(section.take_while(|line| !line.starts_with(SECTION)))));
     }
+    let of_project = layout::memory_folder(path).is_some_and(|folder| layout::is_project(bundle, folder));
+    Ok(of_project.then(|| items(text.lines())))
 }
 
 fn is_heading(line: &str) -> bool {
     line.trim_end() == HEADING
 }
 
-/// The items of the list, each once. Lines that begin no item belong to the one before.
-fn items(text: &str) -> Vec<String> {
+/// The items of a list, each once. Lines that begin no item belong to the one before, but not behind another heading: what is there was
+/// not added by the program.
+fn items<'t>(lines: impl Iterator<Item = &'t str>) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
-    let section = text.lines().skip_while(|line| !is_heading(line)).skip(1);
-    for line in section.take_while(|line| !line.starts_with("# ") && !line.starts_with("## ")) {
+    let mut other = false;
+    for line in lines {
         if let Some(item) = line.strip_prefix("- ").or_else(|| line.strip_prefix("* ")) {
             found.push(item.trim().to_owned());
-        } else if !line.trim().is_empty() {
+            other = false;
+        } else if line.starts_with('#') {
+            other = true;
+        } else if !line.trim().is_empty() && !other {
             match found.last_mut() {
                 Some(last) => {
                     last.push('\n');
@@ -86,23 +96,48 @@ fn items(text: &str) -> Vec<String> {
             }
         }
     }
-    let mut once: Vec<String> = Vec::with_capacity(found.len());
-    for item in found {
-        if !item.is_empty() && !once.contains(&item) {
-            once.push(item);
-        }
-    }
-    once
+    let mut once = BTreeSet::new();
+    found.retain(|item| !item.is_empty() && once.insert(item.clone()));
+    found
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn read(path: &str, text: &str) -> Option<Vec<String>> {
+        let bundle = Bundle::from_files([(path, text), ("p/.project_root", "/home/a")]);
+        read_file(&bundle, path).expect("memory can be read")
+    }
+
     #[test]
     fn only_the_list_below_the_heading_is_read() {
         let text = "# Rules\n- Short lines.\n\n## Gemini Added Memories\n- Likes tea.\n- Has a cat,\n  called Mo.\n- Likes tea.\n-  \n\n## More\n- No.";
-        assert_eq!(items(text), ["Likes tea.", "Has a cat,\n  called Mo."]);
-        assert!(items("- Likes tea.").is_empty());
+        for path in ["GEMINI.md", "AGENTS.md"] {
+            assert_eq!(read(path, text).unwrap_or_default(), ["Likes tea.", "Has a cat,\n  called Mo."]);
+        }
+        assert_eq!(read("GEMINI.md", "- Likes tea."), None);
+    }
+
+    #[test]
+    fn what_the_program_adds_behind_another_heading_is_read() {
+        let text = "## Gemini Added Memories\n- Likes tea.\n\n# Rules\nShort lines.\n- Has a cat.\n";
+        assert_eq!(read("GEMINI.md", text).unwrap_or_default(), ["Likes tea.", "Has a cat."]);
+    }
+
+    #[test]
+    fn the_memories_of_a_project_have_no_heading() {
+        let text = "- Tests run with make.\n- The beds are in beds.toml.\n";
+        let expected = ["Tests run with make.", "The beds are in beds.toml."];
+        assert_eq!(read("p/memory/MEMORY.md", text).unwrap_or_default(), expected);
+        assert_eq!((read("memory/MEMORY.md", text), read("p/memory/other.md", text)), (None, None));
+    }
+
+    #[test]
+    fn many_items_are_read_in_time() {
+        let lines: Vec<String> = (0..149_000).map(|number| format!("- {number}")).collect();
+        let begun = std::time::Instant::now();
+        assert_eq!(items(lines.iter().map(String::as_str)).len(), 149_000);
+        assert!(begun.elapsed() < std::time::Duration::from_secs(10), "{:?}", begun.elapsed());
     }
 }

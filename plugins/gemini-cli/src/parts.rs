@@ -8,7 +8,7 @@ use satchel_importer::{
 };
 
 use crate::{
-    digest::digest,
+    digest::{digest, digest_of_json},
     fields::{Fields, add, items},
 };
 
@@ -16,8 +16,6 @@ use crate::{
 const MAX_BYTES: usize = 16 * 1024 * 1024;
 /// Bytes of an address.
 const MAX_ADDRESS: usize = 4096;
-/// Fields of a part that say something about another field.
-const MARKS: [&str; 2] = ["thought", "thoughtSignature"];
 /// Fields of a part that are known and kept.
 const KEPT: [&str; 1] = ["videoMetadata"];
 
@@ -38,6 +36,13 @@ pub(crate) struct Response<'a> {
     pub(crate) rest: Fields<'a>,
 }
 
+/// What is left of a part.
+pub(crate) struct Remaining<'a> {
+    json: Cow<'a, str>,
+    /// The values that are not known.
+    unknown: Vec<Value<'a>>,
+}
+
 /// What a content holds.
 #[derive(Default)]
 pub(crate) struct Parts<'a> {
@@ -48,9 +53,8 @@ pub(crate) struct Parts<'a> {
     pub(crate) files: Vec<u64>,
     pub(crate) calls: Vec<Call<'a>>,
     pub(crate) responses: Vec<Response<'a>>,
-    /// What is left of the parts, as JSON text.
-    remaining: Vec<Cow<'a, str>>,
-    unknown: Vec<Value<'a>>,
+    /// What is left of the parts.
+    pub(crate) remaining: Vec<Remaining<'a>>,
     /// Whether the bytes of a file cannot be decoded.
     pub(crate) unreadable: bool,
     decode: bool,
@@ -71,7 +75,8 @@ impl<'a> Parts<'a> {
 
     /// Whether nothing in it is for a message of its own.
     pub(crate) fn is_empty(&self) -> bool {
-        self.texts.is_empty() && self.attachments.is_empty() && self.unknown.is_empty()
+        let unknown = self.remaining.iter().any(|part| !part.unknown.is_empty());
+        self.texts.is_empty() && self.attachments.is_empty() && !unknown
     }
 
     /// Whether it holds texts and nothing else.
@@ -89,14 +94,6 @@ impl<'a> Parts<'a> {
         let (own, others) = std::mem::take(&mut self.responses).into_iter().partition(own);
         self.responses = own;
         others
-    }
-
-    /// Keeps what is left of the parts under `key`.
-    pub(crate) fn add_rest_to(&self, rest: &mut Leftover<'a>, key: &'a str) {
-        if !self.remaining.is_empty() {
-            rest.add_json(key, &format!("[{}]", self.remaining.join(",")));
-        }
-        self.unknown.iter().for_each(|value| rest.note_unknown(key, *value));
     }
 
     fn add_all(&mut self, value: Value<'a>, arena: &'a Arena) -> Result<(), JsonError> {
@@ -120,7 +117,10 @@ impl<'a> Parts<'a> {
 
     fn add_part(&mut self, mut fields: Fields<'a>, part: Value<'a>) -> Result<(), JsonError> {
         let thought = fields.get("thought").is_true();
-        fields.leave_out(&MARKS);
+        if matches!(fields.get("thought").raw(), Some("true" | "false")) {
+            fields.take("thought");
+        }
+        fields.take_text("thoughtSignature");
         if fields.get("text").text().is_some() {
             match (fields.take_text("text"), thought) {
                 (Some(text), true) => self.thoughts.push(text),
@@ -174,9 +174,9 @@ impl<'a> Parts<'a> {
         let mut attachment = attachment(&mut data);
         let address =
             data.get("fileUri").text().filter(|uri| uri.len() <= MAX_ADDRESS && address::is_uri(uri));
+        self.files.push(digest(address.unwrap_or_default()));
         if let Some(address) = address {
             data.take("fileUri");
-            self.files.push(digest(address));
             attachment.source = Some(Source::Uri(address::unsigned(address)));
         }
         self.attachments.push(attachment);
@@ -200,19 +200,34 @@ impl<'a> Parts<'a> {
     }
 
     fn keep_unknown(&mut self, part: Value<'a>) {
-        self.remaining.push(part.json());
-        self.unknown.push(part);
+        self.remaining.push(Remaining { json: part.json(), unknown: vec![part] });
     }
 
     fn keep_rest(&mut self, fields: &Fields<'a>) {
-        let mut rest = Leftover::default();
+        let (mut rest, mut unknown) = (Leftover::default(), Vec::new());
         for (key, value) in fields.iter() {
             add(&mut rest, key, value);
             if !KEPT.contains(&key) {
-                self.unknown.push(value);
+                unknown.push(value);
             }
         }
-        self.remaining.extend(rest.into_json());
+        self.remaining.extend(rest.into_json().map(|json| Remaining { json, unknown }));
+    }
+}
+
+impl<'a> Remaining<'a> {
+    pub(crate) fn digest(&self) -> u64 {
+        digest_of_json(&self.json)
+    }
+
+    /// Keeps what is left of parts under `key`.
+    pub(crate) fn add_to(parts: &[Self], rest: &mut Leftover<'a>, key: &'a str) {
+        if parts.is_empty() {
+            return;
+        }
+        let list: Vec<&str> = parts.iter().map(|part| &*part.json).collect();
+        rest.add_json(key, &format!("[{}]", list.join(",")));
+        parts.iter().flat_map(|part| &part.unknown).for_each(|value| rest.note_unknown(key, *value));
     }
 }
 
@@ -282,7 +297,7 @@ mod tests {
             assert_eq!(parts.calls[0].name, Some("ls"));
             assert_eq!(parts.attachments[0].source, Some(Source::Bytes(vec![0, 1, 2].into())));
             assert_eq!(parts.attachments[1].source, Some(Source::Uri("https://example.org/a".into())));
-            assert_eq!(parts.remaining, ["7"]);
+            assert_eq!(parts.remaining.iter().map(|part| &*part.json).collect::<Vec<_>>(), ["7"]);
         });
     }
 

@@ -1,14 +1,20 @@
 //! Takes one message of a session apart. Each thought, text, call and result becomes a message of its own, so that none of them changes
 //! when the program writes the message again with more in it.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, mem};
 
 use satchel_importer::{
     Arena, Content, ImportError, Leftover, Message, Part, Role, address::unsigned_json, json::time_of_text,
     natural_key,
 };
 
-use crate::{digest::digest_of_words, fields::Fields, injected, parts::Parts, tree::Place};
+use crate::{
+    digest::digest_of_words,
+    fields::Fields,
+    injected,
+    parts::{Parts, Remaining},
+    tree::Place,
+};
 
 mod answer;
 
@@ -28,7 +34,7 @@ pub(crate) struct Piece<'a> {
     pub(crate) slot: Slot,
     /// Digest of what it says, or of the id of its call.
     pub(crate) key: u64,
-    /// Digest of the name and the input of a call.
+    /// Digest of the name and the input of a call, also of a result in its list.
     pub(crate) input: Option<u64>,
     /// The id of the call, of a call or a result.
     pub(crate) call: Option<Cow<'a, str>>,
@@ -36,9 +42,18 @@ pub(crate) struct Piece<'a> {
     pub(crate) content: Vec<u64>,
     /// Whether they may.
     pub(crate) beside_result: bool,
+    /// Digest of what a tool answered.
+    pub(crate) words: u64,
+    /// Digests of the attachments.
+    files: Vec<u64>,
+    /// What is left of its parts, and the name of the field that they are in.
+    remaining: Vec<Remaining<'a>>,
+    field: &'static str,
     pub(crate) texts: Vec<Cow<'a, str>>,
     pub(crate) message: Message<'a>,
     pub(crate) rest: Leftover<'a>,
+    /// Digest of the fields in it that are not known and hold a text; 0 if there are none.
+    pub(crate) unknown: u64,
     /// Whether the program wrote it for the model.
     pub(crate) hidden: bool,
 }
@@ -117,22 +132,22 @@ impl<'a> Record<'a> {
     /// A message of the person, or the results of calls in their name.
     fn add_prompt(&mut self, mut content: Parts<'a>, decode: bool) -> Result<(), ImportError> {
         let arena = self.rest.arena();
-        let answers = std::mem::take(&mut content.responses);
+        let answers = mem::take(&mut content.responses);
         let beside_result = !answers.is_empty();
         for answer in answers {
             let piece = self.result(answer);
             self.pieces.push(piece);
         }
-        self.add_calls(std::mem::take(&mut content.calls));
+        self.add_calls(mem::take(&mut content.calls));
         // A part that is marked as a thought is text here.
-        content.texts.extend(std::mem::take(&mut content.thoughts).into_iter().map(Cow::Borrowed));
+        content.texts.extend(mem::take(&mut content.thoughts).into_iter().map(Cow::Borrowed));
         let shown = Parts::read(self.rest.get("displayContent"), arena, decode)?;
         let whole = digest_of_words(content.words());
         if shown.is_text() {
             self.rest.take("displayContent");
             if digest_of_words(shown.words()) != whole {
                 let mut expanded = Piece::new(Slot::Expanded, whole, self.message(Role::System));
-                expanded.texts = std::mem::replace(&mut content.texts, shown.texts);
+                expanded.texts = mem::replace(&mut content.texts, shown.texts);
                 expanded.hidden = true;
                 self.add_content(content, Role::User, Slot::Text);
                 self.pieces.extend(Some(expanded).filter(|expanded| !expanded.texts.is_empty()));
@@ -156,16 +171,14 @@ impl<'a> Record<'a> {
         }
         let key = digest_of_words(content.words());
         let mut piece = Piece::new(slot, key, self.message(role));
-        content.add_rest_to(&mut piece.rest, "content");
-        piece.content.clone_from(&content.files);
+        piece.content.extend(&content.files);
+        piece.content.extend(content.remaining.iter().map(Remaining::digest));
         // Bytes that a tool read are sent to the model again, without a text.
         piece.beside_result = content.texts.is_empty() && !content.files.is_empty();
-        if content.texts.is_empty() {
-            piece.key = content.files.iter().fold(key, |key, file| key.rotate_left(1) ^ file);
-        }
         piece.content.extend(content.words().map(|text| digest_of_words([text])));
         piece.texts = content.texts;
         piece.message.attachments = content.attachments;
+        (piece.files, piece.remaining) = (content.files, content.remaining);
         self.pieces.push(piece);
     }
 
@@ -191,9 +204,14 @@ impl<'a> Piece<'a> {
             call: None,
             content: Vec::new(),
             beside_result: false,
+            words: 0,
+            files: Vec::new(),
+            remaining: Vec::new(),
+            field: "content",
             texts: Vec::new(),
             message,
             rest: Leftover::default(),
+            unknown: 0,
             hidden: false,
         }
     }
@@ -206,6 +224,23 @@ impl<'a> Piece<'a> {
     /// Keeps fields that belong to no piece.
     pub(crate) fn keep(&mut self, fields: &Fields<'a>) {
         fields.add_to(&mut self.rest);
+        if self.rest.unread().is_some() {
+            self.unknown ^= fields.unknown();
+        }
+    }
+
+    /// Digests of its files and of what is left of its parts.
+    pub(crate) fn contents(&self) -> impl Iterator<Item = u64> {
+        self.files.iter().copied().chain(self.remaining.iter().map(Remaining::digest))
+    }
+
+    /// Keeps only the files and parts whose digests are new.
+    pub(crate) fn keep_new(&mut self, is_new: impl Fn(u64) -> bool) {
+        self.texts.clear();
+        self.remaining.retain(|part| is_new(part.digest()));
+        let attachments = mem::take(&mut self.message.attachments);
+        let files = attachments.into_iter().zip(mem::take(&mut self.files));
+        (self.message.attachments, self.files) = files.filter(|(_, file)| is_new(*file)).unzip();
     }
 
     /// The message at its place.
@@ -213,6 +248,7 @@ impl<'a> Piece<'a> {
         if self.hidden {
             self.rest.add_bool("hidden", true);
         }
+        Remaining::add_to(&self.remaining, &mut self.rest, self.field);
         let unread = self.rest.unread().map(Cow::Borrowed);
         Message {
             id: Cow::Borrowed(&place.id),

@@ -16,13 +16,15 @@ use crate::{
     memory,
     record::{Piece, Record},
     survey::Survey,
-    tree::{MAX_MESSAGES, MessageTree, Place},
+    tree::{MAX_MESSAGES, MessageTree, Outcome, Place},
 };
 
 /// PAM tag of sessions that another session started.
 const SUBAGENT: &str = "subagent";
 /// Bytes of the file that names the folder of a project.
 const MAX_ROOT: u64 = 4096;
+/// Unknown types of which there is a warning; one is enough to see that the format has changed.
+const MAX_WARNED: usize = 64;
 /// Characters of a name in a warning.
 const MAX_NAME: usize = 64;
 /// The fields of a file with one object. All but the messages were read in the first pass.
@@ -91,6 +93,7 @@ impl SessionFile<'_> {
                 &format!("the session's field {:?} is unknown; it is kept", shortened(field)),
             );
         }
+        self.warn_of_changes(sink);
         let mut state = ReadState::default();
         if self.layout != detect::SAVED {
             let lines = layout::elements(self.path).kind(RecordKind::Message);
@@ -103,7 +106,35 @@ impl SessionFile<'_> {
         for name in outcome.others {
             sink.warn(self.path, &format!("its field {:?} is unknown and was not read", shortened(&name)));
         }
+        if let Some(offset) = layout::behind_object(self.bundle, self.path)? {
+            let place = format!("{}@{offset}", self.path);
+            sink.skip(RecordKind::Conversation, &place, "it stands behind the session and is not read")?;
+        }
         Ok(())
+    }
+
+    /// Warns of what the first pass had to leave out.
+    fn warn_of_changes(&self, sink: &mut Sink) {
+        let survey = self.survey;
+        if survey.changed > 0 {
+            sink.warn(
+                self.path,
+                &format!(
+                    "{} pieces of messages were written again with other words, files or fields, of which the first are kept: {}",
+                    survey.changed,
+                    survey.changed_at.join(", ")
+                ),
+            );
+        }
+        if survey.tokens_left_out > 0 {
+            sink.warn(
+                self.path,
+                &format!(
+                    "the tokens of {} messages are too long; only the output is kept",
+                    survey.tokens_left_out
+                ),
+            );
+        }
     }
 
     fn conversation(&self) -> Result<Conversation<'_>, ImportError> {
@@ -178,6 +209,8 @@ impl SessionFile<'_> {
             }
             Line::Session { fields, messages } => {
                 let arena = fields.arena();
+                let Some(messages) = messages else { return Ok(()) };
+                state.tree.begin_checkpoint();
                 for (at, value) in messages.into_iter().enumerate() {
                     let place = format!("{place}.messages[{at}]");
                     match self.listed(value, arena, &place, state, sink) {
@@ -187,6 +220,7 @@ impl SessionFile<'_> {
                         result => result?,
                     }
                 }
+                state.tree.end_checkpoint();
                 Ok(())
             }
         }
@@ -242,15 +276,20 @@ impl SessionFile<'_> {
         sink: &mut Sink,
     ) -> Result<(), ImportError> {
         if state.tree.is_full() {
-            return Err(ImportError::malformed(format!("the file has more than {MAX_MESSAGES} messages")));
+            return Err(ImportError::malformed(format!(
+                "the file has more than {MAX_MESSAGES} messages, or too much in them to compare"
+            )));
         }
         let mut record = Record::read(fields, raw, true)?;
-        let places = state.tree.add(&record);
+        let outcomes = state.tree.add(&mut record);
         let pieces = std::mem::take(&mut record.pieces);
         let mut new: Vec<(Piece<'_>, &Place)> = pieces
             .into_iter()
-            .zip(&places)
-            .filter_map(|(piece, place)| Some((piece, place.as_ref()?)))
+            .zip(&outcomes)
+            .filter_map(|(piece, outcome)| match outcome {
+                Outcome::New(place) => Some((piece, place)),
+                Outcome::Repeated(_) => None,
+            })
             .collect();
         if !new.is_empty() && !self.survey.has_messages {
             return Err(ImportError::malformed("the first pass found no messages in the file"));
@@ -273,7 +312,8 @@ impl SessionFile<'_> {
 
 /// Warns of what cannot be read, or is in a line that repeats earlier ones.
 fn warn(record: &Record<'_>, place: &str, state: &mut ReadState, sink: &mut Sink, repeated: bool) {
-    if record.unknown_type && state.warned.insert(shortened(record.kind)) {
+    let named = record.unknown_type && state.warned.len() < MAX_WARNED;
+    if named && state.warned.insert(shortened(record.kind)) {
         let kind = shortened(record.kind);
         sink.warn(place, &format!("its type {kind:?} is unknown; it is read as a message"));
     }
@@ -282,7 +322,9 @@ fn warn(record: &Record<'_>, place: &str, state: &mut ReadState, sink: &mut Sink
     }
     let mut rest = Leftover::default();
     record.rest.add_to(&mut rest);
-    let Some(field) = rest.unread().map(shortened) else { return };
+    let Some(field) = rest.unread().map(shortened).filter(|_| state.seen.len() < MAX_MESSAGES) else {
+        return;
+    };
     let json = rest.into_json().unwrap_or_default();
     if state.seen.insert(digest(&format!("{} {json}", record.id))) && repeated {
         sink.warn(

@@ -66,7 +66,9 @@ impl Session {
         for (key, value) in fields.iter() {
             self.keep(key, &value.json());
         }
-        let unread = fields.into_rest().unread().map(ToOwned::to_owned);
+        let mut rest = Leftover::default();
+        fields.add_to(&mut rest);
+        let unread = rest.unread().map(ToOwned::to_owned);
         self.unread.extend(unread.filter(|_| self.unread.len() < MAX_UNREAD));
     }
 

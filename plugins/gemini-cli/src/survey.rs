@@ -11,7 +11,7 @@ use crate::{
     line::{Line, is_message},
     record::{Piece, Record},
     session::Session,
-    tree::MessageTree,
+    tree::{MessageTree, Outcome, Repeat},
 };
 
 /// Characters of a title, which is the first line of a prompt.
@@ -22,6 +22,14 @@ const MAX_TYPES: usize = 64;
 const OTHER: &str = "other";
 /// What a message counts as that repeats an earlier one.
 const REPEATED: &str = "repeated";
+/// What a result counts as in whose place there is a note.
+const MASKED: &str = "masked";
+/// What a piece counts as that was written again with something else.
+const CHANGED: &str = "changed";
+/// Places that a warning names.
+const MAX_PLACES: usize = 8;
+/// Bytes of the tokens of all answers.
+const MAX_TOKEN_BYTES: usize = 8 * 1024 * 1024;
 /// Bytes of the tokens of an answer that are kept; real ones have about 100.
 const MAX_TOKENS: usize = 4096;
 /// The fields of a file with one object.
@@ -51,7 +59,13 @@ pub(crate) struct Survey {
     /// The last message that was not taken back.
     pub(crate) current: Option<String>,
     /// The tokens of answers, by the number of the message.
-    tokens: BTreeMap<usize, Tokens>,
+    tokens: BTreeMap<u32, Tokens>,
+    /// How often only the output was kept of them.
+    pub(crate) tokens_left_out: u64,
+    /// How many pieces were written again with something else.
+    pub(crate) changed: u64,
+    /// Where the first of those are.
+    pub(crate) changed_at: Vec<String>,
 }
 
 /// The tokens of an answer.
@@ -60,7 +74,7 @@ pub(crate) struct Tokens {
     /// Those of the text itself.
     pub(crate) output: Option<u64>,
     /// All of them as JSON text; none if that is too long.
-    pub(crate) json: Option<String>,
+    pub(crate) json: Option<Box<str>>,
 }
 
 /// Makes a [`Survey`] from the messages of a file.
@@ -70,6 +84,7 @@ struct SurveyBuilder {
     tree: MessageTree,
     /// The first line of the first command to the program.
     command: Option<String>,
+    token_bytes: usize,
 }
 
 impl Survey {
@@ -89,7 +104,7 @@ impl Survey {
     }
 
     /// The tokens of the message with this number.
-    pub(crate) fn tokens(&self, number: usize) -> Option<&Tokens> {
+    pub(crate) fn tokens(&self, number: u32) -> Option<&Tokens> {
         self.tokens.get(&number)
     }
 }
@@ -130,7 +145,7 @@ impl SurveyBuilder {
 
     fn add_line(&mut self, element: &Element<'_>) -> Result<(), ImportError> {
         match Line::read(element)? {
-            Line::Message(fields) => self.add(fields, element.text()),
+            Line::Message(fields) => self.add(fields, element.text(), &|| element.locator()),
             Line::Rewind(id) => {
                 self.tree.rewind(id);
                 Ok(())
@@ -138,12 +153,13 @@ impl SurveyBuilder {
             Line::Session { fields, messages } => {
                 let arena = fields.arena();
                 self.survey.session.add(fields);
-                for message in messages.into_iter().filter_map(Value::raw) {
-                    let fields = Fields::parse(message, arena)?;
-                    if is_message(&fields) {
-                        continue_after(self.add(fields, message))?;
-                    }
+                let Some(messages) = messages else { return Ok(()) };
+                self.tree.begin_checkpoint();
+                for (at, value) in messages.into_iter().enumerate() {
+                    let place = || format!("{}.messages[{at}]", element.locator());
+                    continue_after(self.add_value(value, arena, &place))?;
                 }
+                self.tree.end_checkpoint();
                 Ok(())
             }
         }
@@ -151,26 +167,40 @@ impl SurveyBuilder {
 
     fn add_element(&mut self, element: &Element<'_>) -> Result<(), ImportError> {
         layout::check_length(element)?;
-        let fields = Fields::parse(element.text(), element.arena())?;
-        if is_message(&fields) { self.add(fields, element.text()) } else { Ok(()) }
+        self.add_value(Value::Raw(element.text()), element.arena(), &|| element.locator())
     }
 
-    fn add(&mut self, fields: Fields<'_>, raw: &str) -> Result<(), ImportError> {
+    /// Adds a message in a list.
+    fn add_value<'a>(
+        &mut self,
+        value: Value<'a>,
+        arena: &'a Arena,
+        place: &dyn Fn() -> String,
+    ) -> Result<(), ImportError> {
+        let Some(raw) = value.raw() else { return Ok(()) };
+        let fields = Fields::parse(raw, arena)?;
+        if is_message(&fields) { self.add(fields, raw, place) } else { Ok(()) }
+    }
+
+    fn add(&mut self, fields: Fields<'_>, raw: &str, place: &dyn Fn() -> String) -> Result<(), ImportError> {
         if self.tree.is_full() {
             return Ok(());
         }
-        let record = Record::read(fields, raw, false)?;
+        let mut record = Record::read(fields, raw, false)?;
         let survey = &mut self.survey;
         survey.oldest = [survey.oldest, record.time].into_iter().flatten().min();
         survey.newest = survey.newest.max(record.time);
-        let places = self.tree.add(&record);
-        let new =
-            || record.pieces.iter().zip(&places).filter_map(|(piece, place)| Some((piece, place.as_ref()?)));
-        if new().next().is_none() {
+        let outcomes = self.tree.add(&mut record);
+        if !outcomes.iter().any(|outcome| matches!(outcome, Outcome::New(_))) {
             self.count(if record.pieces.is_empty() { record.kind } else { REPEATED });
         }
-        for (piece, _) in new() {
-            self.add_piece(piece);
+        for (piece, outcome) in record.pieces.iter().zip(&outcomes) {
+            match outcome {
+                Outcome::New(_) => self.add_piece(piece),
+                Outcome::Repeated(Repeat::Same) => {}
+                Outcome::Repeated(Repeat::Masked) => self.count(MASKED),
+                Outcome::Repeated(Repeat::Changed) => self.add_change(place),
+            }
         }
         if let Some(model) = record.model.filter(|_| record.kind != "user") {
             self.survey.model = Some(model.to_owned());
@@ -193,13 +223,25 @@ impl SurveyBuilder {
         }
     }
 
+    fn add_change(&mut self, place: &dyn Fn() -> String) {
+        self.count(CHANGED);
+        self.survey.changed += 1;
+        if self.survey.changed_at.len() < MAX_PLACES {
+            self.survey.changed_at.push(place());
+        }
+    }
+
     /// The last tokens of an answer count.
     fn add_tokens(&mut self, record: &Record<'_>) {
         let (Some((json, output)), Some(number)) = (record.tokens, self.tree.answer(record)) else { return };
-        let json = (json.len() <= MAX_TOKENS).then(|| json.to_owned());
-        if let Some(before) = number.before {
-            self.survey.tokens.remove(&before);
+        let earlier = [number.before, Some(number.own)].into_iter().flatten();
+        for tokens in earlier.filter_map(|number| self.survey.tokens.remove(&number)) {
+            self.token_bytes -= tokens.json.map_or(0, |json| json.len());
         }
+        let fits = json.len() <= MAX_TOKENS && self.token_bytes + json.len() <= MAX_TOKEN_BYTES;
+        self.token_bytes += if fits { json.len() } else { 0 };
+        let json = fits.then(|| json.into());
+        self.survey.tokens_left_out += u64::from(!fits);
         self.survey.tokens.insert(number.own, Tokens { output, json });
     }
 

@@ -1,14 +1,23 @@
-//! Decides for each piece of a message whether the file had it before, and if not, gives it its id and its parent.
+//! Gives each piece of a message that the file did not have before its id and its parent.
 
-use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
+use std::collections::{BTreeMap, btree_map::Entry};
 
 use crate::{
     digest::digest,
     record::{Piece, Record, Slot},
 };
 
+mod said;
+
+pub(crate) use said::Repeat;
+use said::Said;
+
 /// Messages of one file. Real ones have some thousands, and the id of each is in memory.
-pub(crate) const MAX_MESSAGES: usize = 400_000;
+pub(crate) const MAX_MESSAGES: usize = 150_000;
+/// Bytes of their ids.
+const MAX_ID_BYTES: usize = 12 * 1024 * 1024;
+/// Digests of what they hold.
+const MAX_SAID: usize = 500_000;
 
 /// The place of a message.
 #[derive(Debug, PartialEq, Eq)]
@@ -18,7 +27,14 @@ pub(crate) struct Place {
     /// Whether the id is that of the provider.
     pub(crate) own_id: bool,
     /// The number of the message in the file.
-    pub(crate) number: usize,
+    pub(crate) number: u32,
+}
+
+/// What becomes of a piece.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    New(Place),
+    Repeated(Repeat),
 }
 
 /// The messages of one file so far.
@@ -26,54 +42,78 @@ pub(crate) struct Place {
 pub(crate) struct MessageTree {
     /// The messages that were not taken back, by the digest of their id.
     known: BTreeMap<u64, Known>,
-    /// Their digests in the order in which they came, each with the length of `chain` before it.
-    order: Vec<(u64, usize)>,
-    /// The ids of the pieces that were not taken back.
-    chain: Vec<String>,
+    /// Those with which the program goes on.
+    order: Vec<Listed>,
+    /// The ids of all pieces.
+    pieces: Vec<Box<str>>,
+    id_bytes: usize,
+    /// The piece that the next one follows.
+    head: Option<u32>,
     /// How often each id was wanted, by its digest.
     ids: BTreeMap<u64, u32>,
-    /// Whether the last call of each id has a result.
-    calls: BTreeMap<u64, bool>,
-    /// Texts and files beside results.
-    beside_results: BTreeSet<u64>,
-    count: usize,
+    said: Said,
+    /// The messages of the checkpoint that is being read.
+    checkpoint: Option<Vec<u64>>,
+    /// How many messages there were, with those that came again after they were taken back.
+    rounds: u32,
+}
+
+/// A message in the order of the program.
+#[derive(Debug)]
+struct Listed {
+    key: u64,
+    /// The piece that is followed once the message is taken back.
+    before: Option<u32>,
 }
 
 /// What is known of a message.
 #[derive(Debug, Default)]
 struct Known {
-    /// The slot of each piece and its key.
-    pieces: BTreeSet<(u8, u64)>,
-    /// Digests of the inputs of calls without an id.
-    unnamed: BTreeSet<u64>,
-    thoughts: usize,
+    round: u32,
+    thoughts: u32,
+    last: Option<u32>,
     answer: Option<Answer>,
     /// Whether that is neither a text nor a call.
     provisional: bool,
+    /// Whether the program goes on with it.
+    listed: bool,
 }
 
 /// The number of the piece to which the tokens of a message belong: its text or a call, or else its first one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
-    pub(crate) own: usize,
+    pub(crate) own: u32,
     /// That of the piece to which they belonged before.
-    pub(crate) before: Option<usize>,
+    pub(crate) before: Option<u32>,
 }
 
 impl MessageTree {
     /// Whether no more messages are read.
     pub(crate) fn is_full(&self) -> bool {
-        self.count >= MAX_MESSAGES || self.order.len() >= MAX_MESSAGES
+        self.pieces.len() >= MAX_MESSAGES
+            || self.known.len() >= MAX_MESSAGES
+            || self.order.len() >= MAX_MESSAGES
+            || self.id_bytes >= MAX_ID_BYTES
+            || self.said.len() >= MAX_SAID
     }
 
-    /// The places of the pieces of a message: none for those that the file had before.
-    pub(crate) fn add(&mut self, record: &Record<'_>) -> Vec<Option<Place>> {
+    /// What becomes of the pieces of a message. Of one that is new in part, the rest is removed.
+    pub(crate) fn add(&mut self, record: &mut Record<'_>) -> Vec<Outcome> {
         let key = digest(&record.id);
-        if let Entry::Vacant(own) = self.known.entry(key) {
-            own.insert(Known::default());
-            self.order.push((key, self.chain.len()));
+        let known = self.known.entry(key).or_insert_with(|| {
+            self.rounds = self.rounds.saturating_add(1);
+            Known { round: self.rounds, ..Known::default() }
+        });
+        if let Some(checkpoint) = &mut self.checkpoint {
+            checkpoint.push(key);
+        } else if !known.listed {
+            known.listed = true;
+            self.order.push(Listed { key, before: self.head });
         }
-        record.pieces.iter().map(|piece| self.place(key, record, piece)).collect()
+        let mut pieces = std::mem::take(&mut record.pieces);
+        let outcomes = pieces.iter_mut().map(|piece| self.place(key, record, piece)).collect();
+        record.pieces = pieces;
+        outcomes
     }
 
     /// The piece of a message to which its tokens belong.
@@ -81,91 +121,78 @@ impl MessageTree {
         self.known.get(&digest(&record.id)).and_then(|known| known.answer)
     }
 
+    /// The messages that are added until [`MessageTree::end_checkpoint`] take the place of those before.
+    pub(crate) fn begin_checkpoint(&mut self) {
+        self.checkpoint = Some(Vec::new());
+    }
+
+    /// Goes on with the messages of the checkpoint, in its order.
+    pub(crate) fn end_checkpoint(&mut self) {
+        for listed in self.order.drain(..) {
+            if let Some(known) = self.known.get_mut(&listed.key) {
+                known.listed = false;
+            }
+        }
+        let mut before = None;
+        for key in self.checkpoint.take().unwrap_or_default() {
+            if let Some(known) = self.known.get_mut(&key).filter(|known| !known.listed) {
+                known.listed = true;
+                self.order.push(Listed { key, before });
+                before = known.last.or(before);
+            }
+        }
+    }
+
     /// Takes a message and everything behind it back. Returns false if there is no such message; then nothing is left.
     pub(crate) fn rewind(&mut self, id: &str) -> bool {
         let key = digest(id);
-        let found = self.known.contains_key(&key);
-        while let Some((own, length)) = self.order.pop() {
-            self.known.remove(&own);
-            self.chain.truncate(length);
-            if found && own == key {
+        if !self.known.get(&key).is_some_and(|known| known.listed) {
+            self.known.clear();
+            self.order.clear();
+            self.head = None;
+            return false;
+        }
+        while let Some(listed) = self.order.pop() {
+            self.known.remove(&listed.key);
+            self.head = listed.before;
+            if listed.key == key {
                 break;
             }
         }
-        found
+        true
     }
 
     /// The id of the last message that was not taken back.
-    pub(crate) fn into_last(mut self) -> Option<String> {
-        self.chain.pop()
+    pub(crate) fn into_last(self) -> Option<String> {
+        self.id_of(self.head)
     }
 
-    fn place(&mut self, key: u64, record: &Record<'_>, piece: &Piece<'_>) -> Option<Place> {
-        if self.repeats(key, piece) || self.names_call(key, piece) {
-            return None;
+    fn id_of(&self, piece: Option<u32>) -> Option<String> {
+        self.pieces.get(piece? as usize).map(ToString::to_string)
+    }
+
+    fn place(&mut self, key: u64, record: &Record<'_>, piece: &mut Piece<'_>) -> Outcome {
+        let round = self.known.get(&key).map_or(0, |known| known.round);
+        if let Some(repeat) = self.said.repeats(round, piece) {
+            return Outcome::Repeated(repeat);
         }
         let wanted = self.wanted_id(key, record, piece);
         let (id, numbered) = self.unique(wanted);
         let own_id = record.own_id && !numbered && id == record.id;
-        let place = Place { id, parent: self.chain.last().cloned(), own_id, number: self.count };
-        self.chain.push(place.id.clone());
-        self.count += 1;
-        self.note(key, piece, place.number);
-        Some(place)
+        let number = u32::try_from(self.pieces.len()).unwrap_or(u32::MAX);
+        let place = Place { id, parent: self.id_of(self.head), own_id, number };
+        self.id_bytes += place.id.len();
+        self.pieces.push(place.id.as_str().into());
+        self.head = Some(number);
+        self.said.note(round, piece);
+        self.note(key, piece, number);
+        Outcome::New(place)
     }
 
-    fn repeats(&self, key: u64, piece: &Piece<'_>) -> bool {
-        let has = |slot: Slot, piece: u64| {
-            self.known.get(&key).is_some_and(|known| known.pieces.contains(&(slot as u8, piece)))
-        };
-        let known = has(piece.slot, piece.key);
-        match piece.slot {
-            Slot::Text | Slot::Expanded => {
-                let repeated = |content: &u64| self.beside_results.contains(content);
-                let beside = piece.beside_result && !piece.content.is_empty();
-                // A checkpoint has the text as the model got it in the place of the one that the person wrote.
-                known || has(Slot::Expanded, piece.key) || (beside && piece.content.iter().all(repeated))
-            }
-            Slot::Thought => known,
-            Slot::Call => {
-                known || piece.input.is_some_and(|input| piece.call.is_none() && has(Slot::Call, input))
-            }
-            Slot::Result => known || self.has_result(piece),
-        }
-    }
-
-    /// Whether the message had this call before, without its id.
-    fn names_call(&mut self, key: u64, piece: &Piece<'_>) -> bool {
-        let Some((known, input)) = self.known.get_mut(&key).zip(piece.input) else { return false };
-        let names = piece.call.is_some() && known.unnamed.remove(&input);
-        if names {
-            known.pieces.insert((Slot::Call as u8, piece.key));
-            self.calls.insert(piece.key, false);
-        }
-        names
-    }
-
-    /// Whether the last call of this id has a result. Newer versions write it once more, in the person's name.
-    fn has_result(&self, piece: &Piece<'_>) -> bool {
-        piece.call.is_some() && self.calls.get(&piece.key).is_some_and(|result| *result)
-    }
-
-    fn note(&mut self, key: u64, piece: &Piece<'_>, number: usize) {
+    fn note(&mut self, key: u64, piece: &Piece<'_>, number: u32) {
         let Some(known) = self.known.get_mut(&key) else { return };
-        known.pieces.insert((piece.slot as u8, piece.key));
-        match piece.slot {
-            Slot::Thought => known.thoughts += 1,
-            Slot::Call => {
-                known.pieces.extend(piece.input.map(|input| (Slot::Call as u8, input)));
-                known.unnamed.extend(piece.input.filter(|_| piece.call.is_none()));
-                self.calls.insert(piece.key, false);
-            }
-            Slot::Result => {
-                self.calls.insert(piece.key, true);
-                self.beside_results.extend(&piece.content);
-            }
-            Slot::Text | Slot::Expanded => {}
-        }
+        known.last = Some(number);
+        known.thoughts += u32::from(piece.slot == Slot::Thought);
         let spoken = matches!(piece.slot, Slot::Text | Slot::Call);
         if known.answer.is_none() || (spoken && known.provisional) {
             known.answer = Some(Answer { own: number, before: known.answer.map(|answer| answer.own) });
@@ -226,8 +253,9 @@ mod tests {
             }
             let raw = arena.alloc_str(step);
             let fields = Fields::parse(raw, &arena).expect("it is JSON");
-            let record = Record::read(fields, raw, false).expect("it is a message");
-            for place in tree.add(&record).into_iter().flatten() {
+            let mut record = Record::read(fields, raw, false).expect("it is a message");
+            for outcome in tree.add(&mut record) {
+                let Outcome::New(place) = outcome else { continue };
                 found.push(format!("{} < {}", place.parent.as_deref().unwrap_or("-"), place.id));
             }
         }
@@ -246,6 +274,23 @@ mod tests {
         let expected =
             ["- < a", "a < b", "b < i", "i < b:call:c", "b:call:c < b:result:c", "last: b:result:c"];
         assert_eq!(steps(&[ONE, TWO, TWO, info, MORE, MORE]), expected);
+    }
+
+    #[test]
+    fn a_file_with_long_ids_is_full_earlier() {
+        let mut tree = MessageTree::default();
+        let arena = Arena::new();
+        for number in 0.. {
+            let raw = arena.alloc_str(&format!(
+                r#"{{"id":"{number:0250}","type":"gemini","content":"","toolCalls":[{{"id":"{number:0250}"}}]}}"#
+            ));
+            if tree.is_full() {
+                break;
+            }
+            let fields = Fields::parse(raw, &arena).expect("it is JSON");
+            tree.add(&mut Record::read(fields, raw, false).expect("it is a message"));
+        }
+        assert!((MAX_ID_BYTES..MAX_ID_BYTES + 512).contains(&tree.id_bytes) && tree.pieces.len() < 30_000);
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use satchel_importer::{importer_tests, round_trip_tests};
 use satchel_plugin_gemini_cli::GeminiCli;
 
+#[path = "importer/again.rs"]
+mod again;
 #[path = "importer/fields.rs"]
 mod fields;
 #[path = "importer/hostile.rs"]

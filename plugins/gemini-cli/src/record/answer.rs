@@ -2,13 +2,13 @@
 
 use std::{borrow::Cow, collections::BTreeSet, mem};
 
-use satchel_importer::{Arena, ImportError, Leftover, Message, Role, ToolCall, ToolInput, json::Value};
+use satchel_importer::{Arena, ImportError, Message, Role, ToolCall, ToolInput, json::Value};
 
 use super::{Piece, Record, Slot, take_time};
 use crate::{
-    digest::{digest, digest_of_words},
+    digest::{digest, digest_of_json, digest_of_thoughts, digest_of_words},
     fields::{Fields, items},
-    parts::{Call, Parts, Response},
+    parts::{Call, Parts, Remaining, Response},
 };
 
 /// The name of a tool that has none.
@@ -41,7 +41,8 @@ impl<'a> Record<'a> {
             called.others.retain(|answer| answer.id.is_none_or(|id| !answered.contains(id)));
         }
         let mut calls = mem::take(&mut content.calls);
-        calls.retain(|call| !called.iter().any(|called| called.is(call)));
+        let listed: BTreeSet<_> = called.iter().flat_map(|called| called.call.names()).collect();
+        calls.retain(|call| !listed.contains(&(call.id, call.input())));
         self.add_content(content, self.answering_role(), Slot::Text);
         self.add_calls(calls);
         for called in called {
@@ -65,14 +66,14 @@ impl<'a> Record<'a> {
         }
         let listed: BTreeSet<u64> = self.pieces.iter().map(|piece| piece.key).collect();
         let all = |pieces: &[Piece<'a>]| {
-            digest_of_words(pieces.iter().flat_map(|piece| piece.texts.iter().map(|text| &**text)))
+            digest_of_thoughts(pieces.iter().flat_map(|piece| piece.texts.iter().map(|text| &**text)))
         };
         // A stream may have joined them.
-        if all(&self.pieces) == digest_of_words(content.thoughts.iter().copied()) {
+        if all(&self.pieces) == digest_of_thoughts(content.thoughts.iter().copied()) {
             return Ok(());
         }
         for text in &content.thoughts {
-            let mut piece = self.thought(digest_of_words([*text]));
+            let mut piece = self.thought(digest_of_thoughts([*text]));
             if !listed.contains(&piece.key) {
                 piece.texts.push(Cow::Borrowed(text));
                 self.pieces.push(piece);
@@ -91,14 +92,14 @@ impl<'a> Record<'a> {
                 let texts = ["subject", "description"].map(|key| fields.take_text(key));
                 piece.texts.extend(texts.into_iter().flatten().map(Cow::Borrowed));
                 piece.message.created_at = take_time(&mut fields).or(self.time);
-                piece.rest = fields.into_rest();
+                piece.keep(&fields);
             }
             Value::Raw(raw) => {
                 piece.rest.add_json("thought", raw);
                 piece.rest.note_unknown("thought", thought);
             }
         }
-        piece.key = digest_of_words(piece.texts.iter().map(|text| &**text));
+        piece.key = digest_of_thoughts(piece.texts.iter().map(|text| &**text));
         if !piece.texts.is_empty() || piece.rest.unread().is_some() {
             self.pieces.push(piece);
         }
@@ -143,17 +144,15 @@ impl<'a> Record<'a> {
     pub(super) fn add_calls(&mut self, calls: Vec<Call<'a>>) {
         for mut call in calls {
             let rest = call.take_rest();
-            let piece = self.call(&call, rest);
+            let piece = self.call(&call, &rest);
             self.pieces.push(piece);
         }
     }
 
-    fn call(&self, call: &Call<'a>, rest: Leftover<'a>) -> Piece<'a> {
+    fn call(&self, call: &Call<'a>, rest: &Fields<'a>) -> Piece<'a> {
         let arena = self.rest.arena();
-        let args = call.args.json();
-        let input = digest(&format!("{} {args}", call.name.unwrap_or_default()));
-        let mut piece =
-            Piece::new(Slot::Call, call.id.map_or(input, digest), self.message(self.answering_role()));
+        let input = call.input();
+        let mut piece = Piece::new(Slot::Call, call.key(), self.message(self.answering_role()));
         piece.input = Some(input);
         piece.call = call.id.map(Cow::Borrowed);
         piece.message.tool_calls = vec![ToolCall {
@@ -166,19 +165,18 @@ impl<'a> Record<'a> {
             },
             output: None,
         }];
-        piece.rest = rest;
+        piece.keep(rest);
         piece
     }
 
     /// A call, and its result once it has ended.
     fn add_called(&mut self, mut called: Called<'a>) {
         let status = called.call.rest.get("status").text().unwrap_or_default();
-        let ended =
-            called.result.is_some() || ENDED.contains(&status) || called.call.rest.has("resultDisplay");
-        if !ended {
+        // What is shown of a call that runs is not its result.
+        if called.result.is_none() && !ENDED.contains(&status) {
             return self.add_calls(vec![called.call]);
         }
-        let call = self.call(&called.call, Leftover::default());
+        let call = self.call(&called.call, &Fields::none(self.rest.arena()));
         self.pieces.push(call);
         let mut result = self.result_of(&mut called);
         if let Some(id) = called.call.id {
@@ -198,36 +196,43 @@ impl<'a> Record<'a> {
         piece.call = call.id.map(Cow::Borrowed);
         piece.message.created_at = take_time(&mut call.rest).or(self.time);
         let mut parts = called.result.take().unwrap_or_default();
-        piece.content.clone_from(&parts.files);
+        piece.content.extend(&parts.files);
+        piece.content.extend(parts.remaining.iter().map(Remaining::digest));
         piece.content.extend(parts.words().map(|text| digest_of_words([text])));
         let (others, error) = add_responses(&mut piece, call, mem::take(&mut parts.responses));
+        let answered = digest_of_words(piece.texts.iter().map(|text| &**text));
+        let has_answer = !piece.texts.is_empty();
         piece.texts.append(&mut parts.texts);
         piece.texts.extend(mem::take(&mut parts.thoughts).into_iter().map(Cow::Borrowed));
         let words = digest_of_words(piece.texts.iter().map(|text| &**text));
-        piece.key = call.id.map_or_else(|| digest(&format!("{words} {}", call.args.json())), digest);
+        // In the person's name, a text beside the answer is a message of its own.
+        piece.words = if has_answer { answered } else { words };
+        piece.input = call.id.is_some().then(|| call.input());
+        piece.key = if call.id.is_some() { call.key() } else { digest(&format!("{words} {}", call.input())) };
         // What was shown repeats the answer of many tools.
         let shown = call.rest.get("resultDisplay").nonempty_text().map(|text| digest_of_words([text]));
         if shown == Some(words) {
             call.rest.take("resultDisplay");
         }
-        piece.rest = call.take_rest();
+        piece.keep(&call.take_rest());
         others.iter().for_each(|fields| piece.keep(fields));
         if error {
             piece.rest.add_bool("error", true);
         }
-        parts.add_rest_to(&mut piece.rest, "result");
+        (piece.files, piece.remaining, piece.field) = (parts.files, parts.remaining, "result");
         piece.message.attachments = parts.attachments;
         piece
     }
 
     /// What a tool answered, in a message of its own.
     pub(super) fn result(&self, answer: Response<'a>) -> Piece<'a> {
-        let words = || digest_of_words(answer.texts.iter().map(|text| &**text));
-        let mut piece =
-            Piece::new(Slot::Result, answer.id.map_or_else(words, digest), self.message(Role::Tool));
+        let words = digest_of_words(answer.texts.iter().map(|text| &**text));
+        let key = answer.id.map_or(words, digest);
+        let mut piece = Piece::new(Slot::Result, key, self.message(Role::Tool));
+        piece.words = words;
         piece.call = answer.id.map(Cow::Borrowed);
         piece.texts = answer.texts;
-        piece.rest = answer.rest.into_rest();
+        piece.keep(&answer.rest);
         if answer.error {
             piece.rest.add_bool("error", true);
         }
@@ -259,20 +264,31 @@ fn add_responses<'a>(
     (others, error)
 }
 
-impl<'a> Called<'a> {
-    /// Whether a part of the content is this call. Some parts have no id.
-    fn is(&self, call: &Call<'a>) -> bool {
-        match call.id {
-            Some(id) => self.call.id == Some(id),
-            None => self.call.name == call.name && self.call.args == call.args,
-        }
-    }
-}
-
 impl<'a> Call<'a> {
+    /// Digest of its name and its input.
+    fn input(&self) -> u64 {
+        let args = match self.args.json() {
+            // The same call may be written without a list of its arguments.
+            args if args == "null" => "{}".into(),
+            args => args,
+        };
+        digest(&format!("{} {}", self.name.unwrap_or_default(), digest_of_json(&args)))
+    }
+
+    /// Digest of its id and its input.
+    fn key(&self) -> u64 {
+        let input = self.input();
+        self.id.map_or(input, |id| digest(&format!("{input} {id}")))
+    }
+
+    /// What a part of the content with this call has: some have no id.
+    fn names(&self) -> [(Option<&'a str>, u64); 2] {
+        [(self.id, self.input()), (None, self.input())]
+    }
+
     /// Takes the fields that are left.
-    fn take_rest(&mut self) -> Leftover<'a> {
+    fn take_rest(&mut self) -> Fields<'a> {
         let none = Fields::none(self.rest.arena());
-        mem::replace(&mut self.rest, none).into_rest()
+        mem::replace(&mut self.rest, none)
     }
 }

@@ -14,7 +14,7 @@ use satchel_plugin_gemini_cli::GeminiCli;
 
 const NAME: &str = "session.jsonl";
 const FORMAT: &str = "gemini-cli-importer/2026.04";
-const HEADER: &str =
+pub(crate) const HEADER: &str =
     r#"{"sessionId":"s","projectHash":"p","startTime":"2026-01-01T00:00:00.000Z","kind":"main"}"#;
 
 /// The chats of all fixtures.
@@ -26,29 +26,29 @@ fn files() -> BrokenFiles {
     BrokenFiles::new(env!("CARGO_MANIFEST_DIR"), chosen, read_as)
 }
 
-fn read_as(name: &str, bytes: &[u8]) -> Vec<Line> {
+pub(crate) fn read_as(name: &str, bytes: &[u8]) -> Vec<Line> {
     run_file::<GeminiCli>(FORMAT, name, bytes).checked_lines(Unclaimed::ReadOrRefused)
 }
 
 /// Reads a chat with these lines.
-fn read(lines: &[String]) -> Vec<Line> {
+pub(crate) fn read(lines: &[String]) -> Vec<Line> {
     read_as(NAME, format!("{HEADER}\n{}\n", lines.join("\n")).as_bytes())
 }
 
-fn user(id: &str, text: &str) -> String {
+pub(crate) fn user(id: &str, text: &str) -> String {
     format!(
         r#"{{"id":"{id}","timestamp":"2026-01-01T00:00:01.000Z","type":"user","content":[{{"text":"{text}"}}]}}"#
     )
 }
 
 /// An answer with other fields.
-fn gemini(id: &str, text: &str, more: &str) -> String {
+pub(crate) fn gemini(id: &str, text: &str, more: &str) -> String {
     format!(
         r#"{{"id":"{id}","timestamp":"2026-01-01T00:00:02.000Z","type":"gemini","content":"{text}"{more}}}"#
     )
 }
 
-fn tree(lines: &[Line]) -> Vec<(String, Option<String>)> {
+pub(crate) fn tree(lines: &[Line]) -> Vec<(String, Option<String>)> {
     messages(lines).into_iter().map(|message| (message.id.clone(), message.parent.clone())).collect()
 }
 
@@ -95,7 +95,7 @@ fn growing() -> Vec<String> {
             lines.push(format!(r#"{{"$rewindTo":"u-{}"}}"#, number - 1));
         }
         if number % 5 == 4 {
-            let masked = answered.replace("leaf", "masked");
+            let masked = answered.replace("leaf", "<tool_output_masked>");
             let kept = [user(&format!("s-{number}"), "<state_snapshot>x"), gemini(&id, "I look.", &masked)];
             lines.push(format!(r#"{{"$set":{{"messages":[{}]}}}}"#, kept.join(",")));
         }
@@ -183,6 +183,14 @@ fn lines_beyond_the_limit_and_deep_ones_are_skipped_alone() {
 }
 
 #[test]
+fn a_session_behind_another_one_is_reported() {
+    let one =
+        |id: &str| format!(r#"{},"messages":[{}]}}"#, HEADER.trim_end_matches('}'), user(id, "It is read."));
+    let read = read_as("session.json", format!("{}\n{}\n", one("a"), one("b")).as_bytes());
+    assert_eq!((messages(&read).len(), skips_of(&read, RecordKind::Conversation)), (1, 1));
+}
+
+#[test]
 fn many_steps_back_and_checkpoints_are_read_in_time() {
     let mut lines: Vec<String> = (0..4_000).map(|number| user(&format!("u-{number}"), "x")).collect();
     lines.extend((0..4_000).map(|number| format!(r#"{{"$rewindTo":"u-{}"}}"#, 4_000 - number)));
@@ -193,6 +201,34 @@ fn many_steps_back_and_checkpoints_are_read_in_time() {
     let begun = Instant::now();
     let read = read(&lines);
     assert_eq!(messages(&read).len(), 8_000);
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn of_many_long_tokens_only_the_output_is_kept() {
+    let tokens = format!(r#","tokens":{{"output":7,"more":"{}"}}"#, "x".repeat(4_000));
+    let lines: Vec<String> = (0..2_200).map(|number| gemini(&format!("g-{number}"), "x", &tokens)).collect();
+    let read = read(&lines);
+    let messages = messages(&read);
+    assert!(messages.iter().all(|message| message.token_count == Some(7)));
+    let whole = messages.iter().filter(|message| message.raw_metadata.is_some()).count();
+    assert!((2_000..2_200).contains(&whole) && warnings(&read).len() == 1, "{whole}");
+}
+
+#[test]
+fn many_calls_in_two_lists_are_compared_in_time() {
+    let list = |letter: char, part: fn(String) -> String| {
+        let ids = (0..20_000).map(|number| part(format!(r#"{{"id":"{letter}{number}"}}"#)));
+        ids.collect::<Vec<_>>().join(",")
+    };
+    let parts = list('a', |call| format!(r#"{{"functionCall":{call}}}"#));
+    let line = format!(
+        r#"{{"id":"g","type":"gemini","content":[{parts}],"toolCalls":[{}]}}"#,
+        list('b', |call| call)
+    );
+    let begun = Instant::now();
+    let read = read(&[line]);
+    assert_eq!(messages(&read).len(), 40_000);
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
 }
 
