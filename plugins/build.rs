@@ -11,7 +11,7 @@ use std::{
 use satchel_plugins_build::{Guests, check, componentize, uses_simd};
 
 /// The importers' folders; the packages are `satchel-plugin-<folder>`.
-const IMPORTERS: [&str; 15] = [
+const IMPORTERS: [&str; 16] = [
     "chatgpt",
     "claude",
     "claude-code",
@@ -25,6 +25,7 @@ const IMPORTERS: [&str; 15] = [
     "memu",
     "mistral",
     "open-webui",
+    "opencode",
     "perplexity",
     "vscode-copilot",
 ];

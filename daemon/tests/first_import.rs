@@ -15,7 +15,7 @@ use std::{
 use home::{TestHome, code, stderr};
 
 /// A usual export of each provider, among the fixtures of its importer.
-const EXPORTS: [&str; 15] = [
+const EXPORTS: [&str; 16] = [
     "chatgpt/fixtures/text",
     "claude/fixtures/flat-linear",
     "claude-code/fixtures/tools-and-branches",
@@ -29,6 +29,7 @@ const EXPORTS: [&str; 15] = [
     "memu/fixtures/memory-answer",
     "mistral/fixtures/unordered-messages",
     "open-webui/fixtures/branches-and-the-current-answer",
+    "opencode/fixtures/an-export",
     "perplexity/fixtures/turns",
     "vscode-copilot/fixtures/a-log-of-an-agent",
 ];

@@ -34,6 +34,7 @@ mod tests {
                 "memu",
                 "mistral",
                 "open-webui",
+                "opencode",
                 "perplexity",
                 "vscode-copilot"
             ]

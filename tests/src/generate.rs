@@ -17,6 +17,7 @@ mod memu;
 mod mistral;
 mod notes;
 mod open_webui;
+mod opencode;
 mod perplexity;
 mod rng;
 mod vscode_copilot;
@@ -35,6 +36,7 @@ pub use memu::memu;
 pub use mistral::mistral;
 pub use notes::notes;
 pub use open_webui::open_webui;
+pub use opencode::opencode;
 pub use perplexity::perplexity;
 pub use rng::Rng;
 pub use vscode_copilot::vscode_copilot;
@@ -60,7 +62,7 @@ pub struct GeneratedCounts {
 pub type Generator = fn(&Path, u64, u64) -> io::Result<GeneratedCounts>;
 
 /// The generators of all providers, by the name of the importer; Gemini has two, for its list and its page.
-pub const GENERATORS: [(&str, Generator); 16] = [
+pub const GENERATORS: [(&str, Generator); 17] = [
     ("chatgpt", chatgpt),
     ("claude", claude),
     ("claude-code", claude_code),
@@ -75,6 +77,7 @@ pub const GENERATORS: [(&str, Generator); 16] = [
     ("memu", memu),
     ("mistral", mistral),
     ("open-webui", open_webui),
+    ("opencode", opencode),
     ("perplexity", perplexity),
     ("vscode-copilot", vscode_copilot),
 ];

@@ -16,6 +16,7 @@ pub(crate) struct AgentHomes {
     claude_code_settings: Option<PathBuf>,
     codex: Option<PathBuf>,
     gemini_cli: Option<PathBuf>,
+    opencode: Option<PathBuf>,
 }
 
 /// A folder with sessions.
@@ -41,6 +42,7 @@ impl AgentHomes {
                 .as_ref()
                 .or(environment.home.as_ref())
                 .map(|home| home.join(".gemini")),
+            opencode: place(&environment.data_home, ".local/share").map(|data| data.join("opencode")),
         }
     }
 
@@ -101,7 +103,10 @@ impl AgentHomes {
             .flat_map(|home| ["sessions", "archived_sessions"].map(|folder| ("Codex", home.join(folder))));
         // Beside this one, Gemini CLI keeps its credentials and settings.
         let gemini_cli = self.gemini_cli.iter().map(|home| ("Gemini CLI", home.join("tmp")));
-        claude_code.chain(codex).chain(gemini_cli).map(|(program, path)| AgentFolder { program, path })
+        // Beside this one, OpenCode keeps its credentials, its database and snapshots of files.
+        let opencode = self.opencode.iter().map(|home| ("OpenCode", home.join("storage")));
+        let all = claude_code.chain(codex).chain(gemini_cli).chain(opencode);
+        all.map(|(program, path)| AgentFolder { program, path })
     }
 }
 
@@ -144,16 +149,29 @@ mod tests {
         assert!(found(&environment).is_empty());
         let looked_for = AgentHomes::of(&environment).to_string();
         assert!(looked_for.contains(".codex/archived_sessions (Codex)"), "{looked_for}");
-        for folder in [".claude/projects", ".codex/sessions", ".gemini/tmp", "elsewhere/sessions"] {
+        for folder in [
+            ".claude/projects",
+            ".codex/sessions",
+            ".gemini/tmp",
+            ".local/share/opencode/storage",
+            "data/opencode/storage",
+            "elsewhere/sessions",
+        ] {
             fs::create_dir_all(home.path().join(folder)).unwrap();
         }
-        assert_eq!(
-            found(&environment),
-            ["~/.claude (Claude Code)", "~/.codex/sessions (Codex)", "~/.gemini/tmp (Gemini CLI)"]
-        );
+        let all = [
+            "~/.claude (Claude Code)",
+            "~/.codex/sessions (Codex)",
+            "~/.gemini/tmp (Gemini CLI)",
+            "~/.local/share/opencode/storage (OpenCode)",
+        ];
+        assert_eq!(found(&environment), all);
         environment.codex_home = Some(home.path().join("elsewhere"));
         environment.claude_config_dir = Some(home.path().join("nothing"));
-        assert_eq!(found(&environment), ["~/elsewhere/sessions (Codex)", "~/.gemini/tmp (Gemini CLI)"]);
+        environment.gemini_cli_home = Some(home.path().join("nothing"));
+        environment.data_home = Some(home.path().join("data"));
+        let moved = ["~/elsewhere/sessions (Codex)", "~/data/opencode/storage (OpenCode)"];
+        assert_eq!(found(&environment), moved);
         environment = Environment::default();
         assert!(found(&environment).is_empty(), "without a home folder");
     }

@@ -35,7 +35,7 @@ enum Packing {
 use Packing::{Loose, Packed, Unpacked};
 
 /// Exports of all providers. Other files inside a sample count as other files here too.
-const EXPORTS: [(&str, &str, Packing); 22] = [
+const EXPORTS: [(&str, &str, Packing); 24] = [
     ("chatgpt", "shards-with-manifest", Packed("chatgpt-2026-05-01.zip")),
     ("chatgpt", "slim-nodes", Unpacked("new chatgpt export")),
     ("claude", "batched-archives", Packed("data-2026-08-01-batch-0000.zip")),
@@ -55,6 +55,8 @@ const EXPORTS: [(&str, &str, Packing); 22] = [
     ("mistral", "tools-and-references", Packed("chat-export-1772530000.zip")),
     ("mistral", "files-and-canvases", Unpacked("le chat")),
     ("open-webui", "branches-and-the-current-answer", Loose),
+    ("opencode", "an-export", Packed("opencode.zip")),
+    ("opencode", "subagents-and-archived-sessions", Unpacked("storage")),
     ("perplexity", "turns", Unpacked("perplexity")),
     ("vscode-copilot", "a-log-of-an-agent", Unpacked("code")),
     ("vscode-copilot", "calls-paired-by-their-order", Packed("code.zip")),

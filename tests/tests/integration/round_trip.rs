@@ -44,12 +44,14 @@ mod memu;
 mod mistral;
 #[path = "../../../plugins/open-webui/tests/importer/round_trip/reader.rs"]
 mod open_webui;
+#[path = "../../../plugins/opencode/tests/importer/round_trip/reader.rs"]
+mod opencode;
 #[path = "../../../plugins/perplexity/tests/importer/round_trip/reader.rs"]
 mod perplexity;
 #[path = "../../../plugins/vscode-copilot/tests/importer/round_trip/reader.rs"]
 mod vscode_copilot;
 
-const READERS: [RoundTrip; 15] = [
+const READERS: [RoundTrip; 16] = [
     chatgpt::ROUND,
     claude::ROUND,
     claude_code::ROUND,
@@ -63,6 +65,7 @@ const READERS: [RoundTrip; 15] = [
     memu::ROUND,
     mistral::ROUND,
     open_webui::ROUND,
+    opencode::ROUND,
     perplexity::ROUND,
     vscode_copilot::ROUND,
 ];
@@ -253,6 +256,7 @@ fn a_store_contains_what_its_pam_documents_contained() -> Result<()> {
         ("memu", "messages-of-every-kind"),
         ("mistral", "tools-and-references"),
         ("open-webui", "reasoning-in-the-text"),
+        ("opencode", "an-export"),
         ("perplexity", "turns"),
         ("vscode-copilot", "a-log-of-an-agent"),
     ];

@@ -122,6 +122,15 @@ fn open_webui_passes() {
 }
 
 #[test]
+fn opencode_passes() {
+    let files = "`export` is `session*.json`. `session` is `*session/*.json`. `message` is `*message/ses*.json`. \
+        `part` is `*part/*.json`. `project` is `*project/7*.json`. `tasks` is `*todo/*.json`. \
+        `changes` is `*session_diff/*.json`.";
+    let checked = assert_passes("opencode", files, &[]);
+    assert!(checked > 8, "the table is checked on {checked} fixtures");
+}
+
+#[test]
 fn perplexity_passes() {
     let checked = assert_passes("perplexity", "", &[]);
     assert!(checked > 5, "the table is checked on {checked} fixtures");

@@ -25,7 +25,7 @@ const MEDIA: [&str; 15] = [
 ];
 /// For each importer, sets of strings; most of its exports have all strings of one set near their start. A missing
 /// signature costs time, nothing else.
-const SIGNATURES: [(&str, &[&[&str]]); 15] = [
+const SIGNATURES: [(&str, &[&[&str]]); 16] = [
     // DeepSeek has "mapping" too.
     ("chatgpt", &[&["\"mapping\"", "\"create_time\""]]),
     ("claude", &[&["\"chat_messages\""]]),
@@ -43,6 +43,7 @@ const SIGNATURES: [(&str, &[&[&str]]); 15] = [
     ("memu", &[&["\"agent_id\"", "\"user_id\""], &["\"recall_files\""], &["\"memory_categories\""]]),
     ("mistral", &[&["\"chatId\""]]),
     ("open-webui", &[&["\"childrenIds\""], &["\"currentId\""], &["\"chat\"", "\"history\""]]),
+    ("opencode", &[&["\"sessionID\""], &["\"projectID\"", "\"directory\""]]),
     ("perplexity", &[&["\"query\"", "\"answer\""], &["\"query_str\""]]),
     ("vscode-copilot", &[&["\"requests\"", "\"responderUsername\""], &["\"requests\"", "\"variableData\""]]),
 ];

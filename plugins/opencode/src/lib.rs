@@ -1,0 +1,47 @@
+//! Importer for sessions of `OpenCode`.
+
+mod changes;
+mod data_address;
+mod detect;
+mod export;
+mod fields;
+mod file;
+mod layout;
+mod message;
+mod order;
+mod part;
+mod piece;
+mod reading;
+mod run;
+mod session;
+mod storage;
+mod storage_index;
+mod tool;
+
+use satchel_importer::{Bundle, Detection, ImportError, Importer, Info, Sink, Summary, export_importer};
+
+/// Reads the files that `OpenCode` keeps for each session, and what `opencode export` prints.
+#[derive(Clone, Copy, Debug)]
+pub struct OpenCode;
+
+impl Importer for OpenCode {
+    fn describe() -> Info {
+        Info {
+            name: "opencode",
+            version: env!("CARGO_PKG_VERSION"),
+            platform: "opencode",
+            importer_version: detect::EXPORT,
+            formats: &detect::FORMATS,
+        }
+    }
+
+    fn detect(bundle: &Bundle) -> Result<Vec<Detection>, ImportError> {
+        detect::detect(bundle)
+    }
+
+    fn run(format: &str, bundle: &Bundle, sink: &mut Sink) -> Result<Summary, ImportError> {
+        run::run(format, bundle, sink)
+    }
+}
+
+export_importer!(OpenCode);

@@ -1,0 +1,105 @@
+//! Reads files and messages, and reports what cannot be read.
+
+use std::collections::BTreeSet;
+
+use satchel_importer::{Bundle, ErrorKind, ImportError, JsonArray, Message, RecordKind, Sink};
+
+use crate::{fields::Fields, message::Record, piece::Piece};
+
+/// Bytes of one file, or of one message with its parts. A guest has 128 MiB for it, its decoded texts and its files.
+pub(crate) const MAX_LENGTH: usize = 16 * 1024 * 1024;
+/// Characters of a name in a warning.
+const MAX_NAME: usize = 64;
+/// Different warnings about one session; one of a kind is enough to see that the format has changed.
+const MAX_WARNINGS: usize = 64;
+
+/// The JSON text of the object in a small file. What cannot be read is reported as a skipped `kind`.
+pub(crate) fn read_object(
+    bundle: &Bundle,
+    path: &str,
+    kind: RecordKind,
+    sink: &mut Sink,
+) -> Result<Option<String>, ImportError> {
+    let mut found = None;
+    let outcome = file(path).kind(kind).each(bundle, sink, |element, _| {
+        if !element.text().starts_with('{') {
+            return Err(ImportError::malformed("it is not an object"));
+        }
+        if found.is_some() {
+            return Err(ImportError::malformed("the file has another object already"));
+        }
+        let mut json = element.parser();
+        Fields::read(&mut json)?;
+        json.end()?;
+        found = Some(element.text().to_owned());
+        Ok(())
+    })?;
+    if outcome.elements == 0 && outcome.cut.is_none() {
+        sink.skip(kind, path, "the file is empty")?;
+    }
+    Ok(found)
+}
+
+/// The same without reports, for a first pass.
+pub(crate) fn peek_object(bundle: &Bundle, path: &str) -> Result<Option<String>, ImportError> {
+    let mut found = None;
+    file(path).survey(bundle, |element| {
+        found = Some(element.text().to_owned()).filter(|text| text.starts_with('{') && element.whole());
+        Ok(found.is_none())
+    })?;
+    Ok(found)
+}
+
+fn file(path: &str) -> JsonArray<'_> {
+    JsonArray::new(path).limit(MAX_LENGTH)
+}
+
+/// Leaves it to the second pass to report what cannot be read.
+pub(crate) fn unless_malformed<T>(result: Result<T, ImportError>) -> Result<Option<T>, ImportError> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if error.kind == ErrorKind::Malformed => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// What was reported about a session.
+#[derive(Debug, Default)]
+pub(crate) struct Reports(BTreeSet<String>);
+
+impl Reports {
+    /// Warns once of what is not understood in the messages of a session.
+    pub(crate) fn add(&mut self, record: &Record<'_>, role: Option<&str>, place: &str, sink: &mut Sink) {
+        let role = role.map(|role| {
+            format!("the role {:?} is unknown; the message is read as an answer", shortened(role))
+        });
+        let types = record.unknown.iter().map(|kind| {
+            format!("a part of the unknown type {:?} is kept, and its text read", shortened(kind))
+        });
+        let mark = record.unknown_mark.map(|mark| {
+            format!("the mark {:?} of a text is unknown; it may say who wrote the text", shortened(mark))
+        });
+        for warning in role.into_iter().chain(types).chain(mark) {
+            if self.0.len() < MAX_WARNINGS && self.0.insert(warning.clone()) {
+                sink.warn(place, &warning);
+            }
+        }
+        if record.unreadable {
+            sink.warn(place, "a file in it cannot be decoded or is larger than 16 MiB; it is left out");
+        }
+    }
+}
+
+/// The messages of the pieces; each follows the one before it, and the first one follows `parent`.
+pub(crate) fn messages<'a>(pieces: Vec<Piece<'a>>, parent: Option<&str>) -> Vec<Message<'a>> {
+    let mut messages: Vec<Message<'a>> = Vec::with_capacity(pieces.len());
+    for piece in pieces {
+        let message = piece.finish(messages.last().map(|before| &*before.id).or(parent));
+        messages.push(message);
+    }
+    messages
+}
+
+pub(crate) fn shortened(name: &str) -> String {
+    name.chars().take(MAX_NAME).collect()
+}
