@@ -15,10 +15,11 @@ use satchel_importer::{
 };
 
 use crate::{
-    raw::{Export, Node},
+    raw::{Export, MAX_ID, Node, key_of},
     split::{Item, is_list},
 };
 
+mod agents;
 mod calls;
 mod files;
 mod memory;
@@ -34,6 +35,7 @@ const MAX_LEVELS: usize = 24;
 
 const CYCLE: &str = "its parents lead back to it; it is read as a root";
 const CLASH: &str = "different messages have the same id; the later ones are read under ids of their own";
+const DIFFERING: &str = "the first values are read, and the others are kept in raw_metadata";
 const NO_ROLE: &str = "it does not say whether the person wrote it; it is read as the model's";
 
 /// The records of one conversation.
@@ -70,7 +72,8 @@ pub(crate) fn records<'a>(
         warnings.push((locate(node), CYCLE.into()));
     }
     let skipped = nodes.iter().filter_map(|node| Some((locate(node), node.problem.clone()?))).collect();
-    let conversation = conversation(export, &nodes, version, locator);
+    let named = export.id;
+    let conversation = conversation(export, &nodes, version, locator, arena);
     let places = places(&nodes, &tree);
     let mut messages = Vec::with_capacity(nodes.len());
     let mut noted = message::Noted::default();
@@ -78,7 +81,7 @@ pub(crate) fn records<'a>(
         if node.problem.is_some() {
             continue;
         }
-        keep_place(&mut node, &place, conversation.provider_conversation_id.as_deref());
+        keep_place(&mut node, &place, named);
         let locator = locate(&node);
         if !message::map(node, place.parent, arena, &mut messages, &mut noted) {
             warnings.push((locator, NO_ROLE.into()));
@@ -97,6 +100,10 @@ fn warnings(export: &Export<'_>, locator: &str) -> Vec<(String, Cow<'static, str
     let mut found: Vec<Cow<'static, str>> = Vec::new();
     if export.copies > 0 {
         found.push(format!("messages are listed a second time: {}; each is read once", export.copies).into());
+    }
+    if !export.differing.is_empty() {
+        let names: Vec<&str> = export.differing.iter().copied().collect();
+        found.push(format!("messages that are listed twice differ in {names:?}; {DIFFERING}").into());
     }
     if export.clashes {
         found.push(CLASH.into());
@@ -118,9 +125,10 @@ fn link_in_order(nodes: &mut [Node<'_>]) -> bool {
     if nodes.iter().filter_map(Node::kept).any(|message| message.first) {
         return false;
     }
-    let role = |at: usize| kept(at).map(|message| message::role(message).0).unwrap_or_default();
     let time = |at: usize| kept(at).and_then(|message| message.created);
-    let Some(parents) = chain(links(nodes), |_| false, |at| (role(at), time(at))) else { return false };
+    // With equal roles the order of the file decides between equal times. If roles did, a message that is added to the end could turn around
+    // two that were in order before, and each would be the parent of the other.
+    let Some(parents) = chain(links(nodes), |_| false, |at| (Role::User, time(at))) else { return false };
     let sorted = contradicts((0..nodes.len()).map(time));
     for (node, parent) in nodes.iter_mut().zip(parents) {
         node.parent = parent;
@@ -192,13 +200,17 @@ fn conversation<'a>(
     nodes: &[Node<'a>],
     version: &'static str,
     locator: &str,
+    arena: &'a Arena,
 ) -> Conversation<'a> {
-    let Export { id, title, created, updated, options, rest, .. } = export;
+    let Export { id, title, created, updated, options, mut rest, .. } = export;
+    if let Some(id) = id.filter(|id| id.len() > MAX_ID) {
+        rest.add_text("conversationId", id);
+    }
     // Without an id, the first message identifies the conversation; its title can change.
     let own = || natural_key(&[nodes.first().map(|node| node.key)]);
     Conversation {
-        id: id.map_or_else(|| Cow::Owned(own()), Cow::Borrowed),
-        provider_conversation_id: id.map(Cow::Borrowed),
+        id: id.map_or_else(|| Cow::Owned(own()), |id| Cow::Borrowed(key_of(id, arena))),
+        provider_conversation_id: id.filter(|id| id.len() <= MAX_ID).map(Cow::Borrowed),
         export_format_version: Some(version.into()),
         title: title.filter(|title| !title.trim().is_empty()).map(Cow::Borrowed),
         created_at: created,

@@ -9,11 +9,12 @@ use satchel_importer::{
 
 use crate::split::{Item, Split};
 
+mod copies;
 mod message;
 mod nodes;
 
 pub(crate) use message::Message;
-pub(crate) use nodes::Node;
+pub(crate) use nodes::{MAX_ID, Node, key_of};
 
 /// The settings that are kept and may contain natural language, or names that look like it.
 const SETTINGS: [&str; 12] = [
@@ -44,6 +45,8 @@ pub(crate) struct Export<'a> {
     pub(crate) items: Vec<Item<'a>>,
     /// Messages that the file has a second time.
     pub(crate) copies: usize,
+    /// Fields in which these differ from the first ones.
+    pub(crate) differing: BTreeSet<&'a str>,
     /// Whether different messages have the same id.
     pub(crate) clashes: bool,
     /// Keys that an object has twice.

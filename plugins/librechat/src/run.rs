@@ -4,6 +4,10 @@ use satchel_importer::{Bundle, Element, ImportError, Importer as _, JsonArray, R
 
 use crate::{LibreChat, detect, map, raw, split};
 
+/// The longest conversation that is read, in bytes; most have less than one MiB. The guest has 128 MiB, for the conversation and up to six
+/// copies of its parts: nested messages, records and metadata.
+const MAX_CONVERSATION: usize = 16 * 1024 * 1024;
+
 /// Reads the files that detection claimed for `format`. Every layout is read under each format.
 pub(crate) fn run(format: &str, bundle: &Bundle, sink: &mut Sink) -> Result<Summary, ImportError> {
     let version = LibreChat::describe().version_of(format)?;
@@ -12,7 +16,7 @@ pub(crate) fn run(format: &str, bundle: &Bundle, sink: &mut Sink) -> Result<Summ
         return Err(ImportError::not_this_format("no file is a conversation of LibreChat"));
     }
     for (path, _) in &exports {
-        JsonArray::new(path).each(bundle, sink, |element, sink| {
+        JsonArray::new(path).limit(MAX_CONVERSATION).each(bundle, sink, |element, sink| {
             // The records depend on the text and on the version.
             element.remembering(
                 sink,

@@ -15,17 +15,11 @@ pub(crate) const FORMATS: [&str; 2] = [DOCUMENT, LOG];
 
 /// Bytes sampled from the start of a file: first few, then more if those do not decide. The host allows 16 MiB.
 const SAMPLE_SIZES: [usize; 2] = [64 * 1024, 8 * 1024 * 1024];
-/// Members of a session besides its requests; two of them are enough to recognise one.
-const MARKS: [&str; 8] = [
-    "creationDate",
-    "customTitle",
-    "initialLocation",
-    "inputState",
-    "requesterUsername",
-    "responderUsername",
-    "sessionId",
-    "version",
-];
+/// Members that hardly any other program has beside a list of requests.
+const OWN_MARKS: [&str; 5] =
+    ["creationDate", "initialLocation", "inputState", "requesterUsername", "responderUsername"];
+/// Members that other programs have too.
+const COMMON_MARKS: [&str; 3] = ["customTitle", "sessionId", "version"];
 
 /// Every export among the files: the sessions of one folder, and the file that names the folder's workspace.
 pub(crate) fn detect(bundle: &Bundle) -> Result<Vec<Detection>, ImportError> {
@@ -87,9 +81,13 @@ struct Head {
     kind: Option<u64>,
     /// The state in the first line of a log.
     state: Option<Box<Self>>,
-    marks: usize,
+    own_marks: usize,
+    common_marks: usize,
+    /// Whether there is a list of requests.
     requests: bool,
-    /// Whether the first request has the members of one.
+    /// Whether the list has an object.
+    objects: bool,
+    /// Whether one of them has the members of a request.
     request: bool,
 }
 
@@ -109,31 +107,42 @@ impl Head {
                 }
                 "requests" if json.enter_array()? => {
                     self.requests = true;
-                    self.read_first_request(json)?;
+                    self.read_requests(json)?;
                 }
-                key if MARKS.contains(&key) => self.marks += 1,
-                _ => {}
+                key => {
+                    self.own_marks += usize::from(OWN_MARKS.contains(&key));
+                    self.common_marks += usize::from(COMMON_MARKS.contains(&key));
+                }
             }
         }
         Ok(())
     }
 
-    fn read_first_request(&mut self, json: &mut Parser<'_>) -> Result<(), JsonError> {
+    fn read_requests(&mut self, json: &mut Parser<'_>) -> Result<(), JsonError> {
         while json.item()? {
             if self.request || !json.enter_object()? {
                 continue;
             }
-            let mut known = 0;
+            self.objects = true;
+            let (mut message, mut answer) = (false, false);
             while let Some(key) = json.key()? {
-                known += usize::from(["message", "requestId", "response", "variableData"].contains(&key));
-                self.request |= known > 1;
+                message |= key == "message";
+                answer |= key == "requestId" || key == "response";
+                self.request |= message && answer;
             }
         }
         Ok(())
     }
 
+    /// A sample may end before the requests, or inside the first one.
     fn is_session(&self) -> bool {
-        self.request || (self.requests && self.marks > 1) || self.marks > 3
+        let marks = self.own_marks + self.common_marks;
+        let enough = match (self.requests, self.objects) {
+            (true, true) => self.request,
+            (true, false) => marks > 1,
+            (false, _) => marks > 3,
+        };
+        enough && self.own_marks > 0
     }
 }
 
@@ -153,15 +162,18 @@ mod tests {
             format(r#"{"version":3,"responderUsername":"x","requests":[],"sessionId":"s"}"#),
             Some(DOCUMENT)
         );
-        assert_eq!(format(format!(r#"{{"requests":[{request}}}]}}"#)), Some(DOCUMENT));
         assert_eq!(
-            format(format!(r#"{{"version":3,"requests":[{request}"#)),
+            format(format!(r#"{{"requests":[{request}}}],"initialLocation":"panel"}}"#)),
+            Some(DOCUMENT)
+        );
+        assert_eq!(
+            format(format!(r#"{{"responderUsername":"x","requests":[{request}"#)),
             Some(DOCUMENT),
             "it is truncated"
         );
-        assert_eq!(format(r#"{"kind":0,"v":{"version":3,"sessionId":"s","requests":[]}}"#), Some(LOG));
+        assert_eq!(format(r#"{"kind":0,"v":{"version":3,"creationDate":1,"requests":[]}}"#), Some(LOG));
         assert_eq!(
-            format(format!(r#"{{"kind":0,"v":{{"requests":[{request}"#)),
+            format(format!(r#"{{"kind":0,"v":{{"creationDate":1,"requests":[{request}"#)),
             Some(LOG),
             "it is truncated"
         );
@@ -172,6 +184,12 @@ mod tests {
         for text in [
             r#"{"requests":[{"method":"GET","response":{}}],"info":{}}"#,
             r#"{"requests":[],"version":1}"#,
+            r#"{"requests":[],"version":1,"sessionId":"s","customTitle":"x"}"#,
+            r#"{"requests":[],"creationDate":1}"#,
+            r#"{"requests":[{"message":"GET /users","response":"200 OK"}]}"#,
+            r#"{"version":1,"sessionId":"abc","requests":[{"url":"https://example.org","method":"GET"}]}"#,
+            r#"{"version":1,"creationDate":1,"requests":[{"requestId":"r","response":{}}]}"#,
+            r#"{"kind":0,"v":{"version":3,"sessionId":"s","requests":[]}}"#,
             r#"{"kind":1,"v":{"version":3,"sessionId":"s","requests":[]}}"#,
             r#"{"kind":"0","v":{"version":3,"sessionId":"s","requests":[]}}"#,
             r#"{"kind":0,"v":{"a":1}}"#,

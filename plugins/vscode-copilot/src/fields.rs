@@ -101,6 +101,11 @@ impl<'a> Fields<'a> {
         self.fields.retain(|(name, _)| !keys.contains(name));
     }
 
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.fields.len()
+    }
+
     /// Adds a field.
     pub(crate) fn push(&mut self, key: &'a str, value: Value<'a>) {
         self.fields.push((key, value));

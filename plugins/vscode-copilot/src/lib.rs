@@ -4,6 +4,7 @@ mod detect;
 mod fields;
 mod log;
 mod map;
+mod repeated;
 mod run;
 mod session;
 mod uri;

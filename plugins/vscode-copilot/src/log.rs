@@ -10,25 +10,24 @@ use satchel_importer::{
 };
 
 use crate::detect;
-use node::Node;
+use changed::Changed;
+pub(crate) use changed::{Failed, Restored};
 use operation::{Change, Operation, Step};
 pub(crate) use piece::Source;
 use piece::{Piece, Place};
 
+mod changed;
+mod header;
 mod node;
 mod operation;
 mod piece;
 
 /// Requests of a session; real ones have hundreds.
 const MAX_REQUESTS: usize = 100_000;
-/// Changes of one request; the program rewrites a log after about a thousand lines.
-const MAX_CHANGES: usize = 4_096;
 /// Lines of a log.
 const MAX_LINES: u64 = 200_000;
 /// Names of fields that are reported.
 const MAX_NAMES: usize = 64;
-/// Bytes of all the session's own fields.
-const MAX_HEADER: usize = 2 * 1024 * 1024;
 /// Bytes of one request with all its changes. Its texts must fit several times into a guest's 128 MiB.
 const MAX_REQUEST: usize = 12 * 1024 * 1024;
 /// Bytes of a line that is read at once; the buffer for it grows in steps, and the old one is there as long as the new one.
@@ -43,26 +42,13 @@ pub(crate) struct Session {
     pub(crate) header: BTreeMap<String, String>,
     /// Names of fields that are too long or not valid JSON.
     pub(crate) left_out: BTreeSet<String>,
-    /// Bytes of the header.
-    header_size: usize,
-    requests: Vec<Request>,
-    /// Bytes of texts that are kept because their places in the file are not known.
+    /// Names that the object with its fields gives twice.
+    pub(crate) repeated: BTreeSet<String>,
+    /// Where its own fields are, until the last line was read.
+    fields: BTreeMap<String, Changed>,
+    requests: Vec<Changed>,
+    /// Bytes of texts that are kept because their places in the file are not known, and of names.
     owned: usize,
-}
-
-/// Where a request and its changes are.
-#[derive(Debug)]
-struct Request {
-    base: Piece,
-    changes: Vec<RequestChange>,
-}
-
-/// A change inside a request.
-#[derive(Debug)]
-struct RequestChange {
-    line: Piece,
-    /// The path inside the request.
-    path: Vec<Step>,
 }
 
 impl Session {
@@ -80,6 +66,7 @@ impl Session {
         } else {
             session.document(bundle, path, sink)?;
         }
+        session.read_header(bundle, path, sink)?;
         Ok(session)
     }
 
@@ -122,62 +109,38 @@ impl Session {
         self.requests.len()
     }
 
-    /// The JSON text of a request after all its changes.
+    /// A request after all its changes.
     pub(crate) fn request<'a>(
         &self,
         at: usize,
         source: &mut Source,
         arena: &'a Arena,
-    ) -> Result<&'a str, ImportError> {
-        let Some(request) = self.requests.get(at) else { return Ok("null") };
-        let lengths = request.changes.iter().map(|change| change.line.len());
-        if lengths.sum::<usize>() + request.base.len() > MAX_REQUEST {
-            return Err(ImportError::malformed(format!("it is longer than {MAX_REQUEST} bytes")));
-        }
-        if request.changes.is_empty() {
-            return source.text(&request.base, arena);
-        }
-        let pieces = Arena::new();
-        let base = source.text(&request.base, &pieces)?;
-        let mut node = Node::Raw(base);
-        for change in &request.changes {
-            let line = source.text(&change.line, &pieces)?;
-            let operation = Operation::read(&mut Parser::new(line, &pieces))?;
-            node.apply(&change.path, operation.change(), &pieces)?;
-        }
-        let mut json = String::with_capacity(base.len());
-        node.write(&mut json);
-        Ok(arena.alloc_str(&json))
+    ) -> Result<Restored<'a>, ImportError> {
+        let request = self.requests.get(at).ok_or_else(|| ImportError::malformed("it is not there"))?;
+        request.restore(source, arena)
     }
 
     /// Reads a file with one object.
     fn document(&mut self, bundle: &Bundle, path: &str, sink: &mut Sink) -> Result<(), ImportError> {
         self.header_at("", bundle, path)?;
         let lists = [(REQUESTS, RecordKind::Message)];
-        JsonLists::new(path, &lists)
+        let found = JsonLists::new(path, &lists)
             .each(bundle, sink, |_, element, _| self.push_element(bundle, path, &element))?;
+        self.leave_out_others(&found.others);
         Ok(())
     }
 
     /// Reads the state in the first line of a log request by request.
     fn long_state(&mut self, bundle: &Bundle, path: &str, sink: &mut Sink) -> Result<(), ImportError> {
-        self.header_at("/v", bundle, path)?;
+        if self.header_at("/v", bundle, path)? {
+            self.left_out.insert("v".to_owned());
+        }
         let requests =
             JsonArray::new(path).pointer("/v/requests").kind(RecordKind::Message).limit(MAX_REQUEST);
         match requests.each(bundle, sink, |element, _| self.push_element(bundle, path, &element)) {
             Err(error) if error.kind == ErrorKind::NotThisFormat => Ok(()),
             other => other.map(|_| ()),
         }
-    }
-
-    /// Reads the session's own fields from the object at `pointer`.
-    fn header_at(&mut self, pointer: &str, bundle: &Bundle, path: &str) -> Result<(), ImportError> {
-        JsonArray::new(path).pointer(pointer).members().limit(MAX_HEADER).survey(bundle, |member| {
-            if let Some(key) = member.key().filter(|key| *key != REQUESTS) {
-                self.set_field(key, member.text());
-            }
-            Ok(true)
-        })
     }
 
     fn push_element(
@@ -196,7 +159,7 @@ impl Session {
     /// Applies one line of a log. Returns the names of fields that are not known.
     fn line(&mut self, place: Place<'_>) -> Result<Vec<String>, ImportError> {
         let operation = Operation::read(&mut place.element.parser())?;
-        let arena = place.element.arena();
+        self.owned += operation.path.iter().map(Step::len).sum::<usize>();
         match (operation.path.as_slice(), operation.change()) {
             ([], Change::Initial(_)) => self.restart(place)?,
             ([Step::Key(key)], change) if key == REQUESTS => self.change_requests(place, &change)?,
@@ -204,12 +167,7 @@ impl Session {
                 self.change_request(place, *at, path, &change)?;
             }
             ([Step::Key(key), path @ ..], change) if key != REQUESTS => {
-                let value = self.header.get(key).map_or("null", String::as_str);
-                let mut node = Node::Raw(arena.alloc_str(value));
-                node.apply(path, change, arena)?;
-                let mut json = String::new();
-                node.write(&mut json);
-                self.set_field(key, &json);
+                self.change_field(place, key, path, &change)?;
             }
             _ => return Err(ImportError::malformed("its path leads to nothing")),
         }
@@ -225,28 +183,31 @@ impl Session {
         }
         while let Some(key) = json.key()? {
             if key == REQUESTS {
-                new.push_items(&mut json, place)?;
+                let items = items_at(&mut json, place)?;
+                new.push_items(items)?;
             } else {
-                new.set_field(key, json.raw_value()?);
+                let value = value_at(&mut json, place)?;
+                new.add_or_leave_out(key, value);
             }
         }
         *self = new;
         Ok(())
     }
 
-    /// Replaces, cuts or extends the list of requests.
+    /// Replaces, cuts or extends the list of requests. What cannot be read changes nothing.
     fn change_requests(&mut self, place: Place<'_>, change: &Change<'_>) -> Result<(), ImportError> {
-        match change {
-            Change::Set(_) | Change::Delete => self.requests.clear(),
-            Change::Push { from: Some(from), .. } => self.requests.truncate(*from),
-            Change::Push { from: None, .. } => {}
-            Change::Initial(_) => return Err(ImportError::malformed("its path leads to nothing")),
-        }
         let mut json = place.element.parser();
-        if operation::find_value(&mut json)? {
-            self.push_items(&mut json, place)?;
-        }
-        Ok(())
+        let found = operation::find_value(&mut json)?;
+        let items = if found { items_at(&mut json, place)? } else { Vec::new() };
+        let left = match change {
+            Change::Set(_) | Change::Delete => 0,
+            Change::Push { from: Some(from), .. } => self.requests.len().min(*from),
+            Change::Push { from: None, .. } => self.requests.len(),
+            Change::Initial(_) => return Err(nowhere()),
+        };
+        check_count(left + items.len())?;
+        self.requests.truncate(left);
+        self.push_items(items)
     }
 
     /// Notes a change of one request.
@@ -260,67 +221,34 @@ impl Session {
         if path.is_empty() {
             return self.replace(place, at, change);
         }
-        let text = place.element.text();
-        let line = self.count(place.piece(text, 0, text.len()))?;
-        let request = self.requests.get_mut(at);
-        let request =
-            request.ok_or_else(|| ImportError::malformed("there is no request with this number"))?;
-        // What a later change replaces need not be read.
-        let replaces = match change {
-            Change::Set(_) | Change::Delete => true,
-            Change::Push { from, .. } => *from == Some(0),
-            Change::Initial(_) => false,
-        };
-        if replaces {
-            request.changes.retain(|earlier| !earlier.path.starts_with(path));
-        }
-        if request.changes.len() == MAX_CHANGES {
-            return Err(ImportError::malformed("there are more changes of this request than the limit"));
-        }
-        request.changes.push(RequestChange { line, path: path.to_vec() });
-        Ok(())
+        let missing = || ImportError::malformed("there is no request with this number");
+        let line = self.count(place.whole())?;
+        let request = self.requests.get_mut(at).ok_or_else(missing)?;
+        request.note(path, change, line, place.element.index())
     }
 
     /// Replaces a whole request.
     fn replace(&mut self, place: Place<'_>, at: usize, change: &Change<'_>) -> Result<(), ImportError> {
-        let length = self.requests.len();
-        if at > length || matches!(change, Change::Push { .. } | Change::Initial(_)) {
-            return Err(ImportError::malformed("its path leads to nothing"));
+        if at > self.requests.len() || matches!(change, Change::Push { .. } | Change::Initial(_)) {
+            return Err(nowhere());
         }
-        let mut json = place.element.parser();
-        let base = if operation::find_value(&mut json)? {
-            self.count(value_at(&mut json, place)?)?
-        } else {
-            Piece::Owned("null".into())
-        };
-        let request = Request { base, changes: Vec::new() };
-        match self.requests.get_mut(at) {
-            Some(old) => *old = request,
-            None => self.requests.push(request),
+        let base = new_value(place)?;
+        if at == self.requests.len() {
+            return self.push(base);
         }
+        let new = Changed::new(self.count(base)?);
+        *self.requests.get_mut(at).ok_or_else(nowhere)? = new;
         Ok(())
     }
 
-    /// Appends the items of the list that is next.
-    fn push_items(&mut self, json: &mut Parser<'_>, place: Place<'_>) -> Result<(), ImportError> {
-        if json.null()? {
-            return Ok(());
-        }
-        if !json.enter_array()? {
-            return Err(ImportError::malformed("its requests are not a list"));
-        }
-        while json.item()? {
-            self.push(value_at(json, place)?)?;
-        }
-        Ok(())
+    fn push_items(&mut self, items: Vec<Piece>) -> Result<(), ImportError> {
+        items.into_iter().try_for_each(|item| self.push(item))
     }
 
     fn push(&mut self, base: Piece) -> Result<(), ImportError> {
-        if self.requests.len() == MAX_REQUESTS {
-            return Err(ImportError::malformed(format!("the session has more than {MAX_REQUESTS} requests")));
-        }
+        check_count(self.requests.len() + 1)?;
         let base = self.count(base)?;
-        self.requests.push(Request { base, changes: Vec::new() });
+        self.requests.push(Changed::new(base));
         Ok(())
     }
 
@@ -328,33 +256,30 @@ impl Session {
     fn count(&mut self, piece: Piece) -> Result<Piece, ImportError> {
         self.owned += piece.owned();
         if self.owned > MAX_REQUEST {
-            return Err(ImportError::malformed("too much of the session is not valid UTF-8"));
+            return Err(ImportError::malformed(
+                "too much of the session is not valid UTF-8, or its names are too long",
+            ));
         }
         Ok(piece)
     }
-
-    /// Sets one of the session's own fields; null counts as absent.
-    fn set_field(&mut self, key: &str, json: &str) {
-        if let Some(old) = self.header.remove(key) {
-            self.header_size -= key.len() + old.len();
-        }
-        let size = self.header_size + key.len() + json.len();
-        if size > MAX_HEADER || !is_valid(json) {
-            if self.left_out.len() < MAX_NAMES {
-                self.left_out.insert(key.chars().take(64).collect());
-            }
-        } else if json != "null" {
-            self.header_size = size;
-            self.header.insert(key.to_owned(), json.to_owned());
-        }
-    }
 }
 
-/// Whether it is JSON that may stand in an object.
-fn is_valid(json: &str) -> bool {
-    let (text, arena) = (format!("[{json}]"), Arena::new());
-    let mut parser = Parser::new(&text, &arena);
-    parser.skip_value().and_then(|()| parser.end()).is_ok()
+/// Reports lines that lead to nothing.
+pub(crate) fn report(failed: &[Failed], path: &str, sink: &mut Sink) -> Result<(), ImportError> {
+    let skip =
+        |Failed { line, reason }: &Failed| sink.skip(RecordKind::Message, &format!("{path}[{line}]"), reason);
+    failed.iter().try_for_each(skip)
+}
+
+fn nowhere() -> ImportError {
+    ImportError::malformed("its path leads to nothing")
+}
+
+fn check_count(requests: usize) -> Result<(), ImportError> {
+    if requests <= MAX_REQUESTS {
+        return Ok(());
+    }
+    Err(ImportError::malformed(format!("the session has more than {MAX_REQUESTS} requests")))
 }
 
 /// Takes the next value.
@@ -364,6 +289,31 @@ fn value_at(json: &mut Parser<'_>, place: Place<'_>) -> Result<Piece, ImportErro
     let start = json.offset();
     let text = json.raw_value()?;
     Ok(place.piece(text, start, json.offset() - start))
+}
+
+/// Takes the items of the list that is next.
+fn items_at(json: &mut Parser<'_>, place: Place<'_>) -> Result<Vec<Piece>, ImportError> {
+    let mut items = Vec::new();
+    if json.null()? {
+        return Ok(items);
+    }
+    if !json.enter_array()? {
+        return Err(ImportError::malformed("its requests are not a list"));
+    }
+    while json.item()? {
+        check_count(items.len() + 1)?;
+        items.push(value_at(json, place)?);
+    }
+    Ok(items)
+}
+
+/// The value of a line; null if it has none.
+fn new_value(place: Place<'_>) -> Result<Piece, ImportError> {
+    let mut json = place.element.parser();
+    if operation::find_value(&mut json)? {
+        return value_at(&mut json, place);
+    }
+    Ok(Piece::Owned("null".into()))
 }
 
 #[cfg(test)]

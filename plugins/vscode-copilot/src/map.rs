@@ -15,9 +15,12 @@ mod about;
 mod answer;
 mod attachments;
 mod calls;
+mod fences;
 mod notices;
 mod prompt;
+mod results;
 mod rounds;
+mod thought;
 mod tree;
 
 pub(crate) use tree::Ids;
@@ -101,10 +104,10 @@ pub(crate) fn exchange<'a>(
         return Err(ImportError::malformed("it has neither a message nor an answer"));
     }
     let (own, key) = prompt_key(&mut fields, place.request);
-    let id = ids.unique(key);
+    let id = ids.unique(key.clone());
     let prompt = prompt::map(fields, &mut found)?;
     let mut message = prompt.finish(id.clone(), place.parent.map(ToOwned::to_owned));
-    message.provider_message_id = own.filter(|own| *own == id).map(Cow::Borrowed);
+    message.provider_message_id = own.filter(|_| id == key).map(Cow::Borrowed);
     found.messages.push(message);
     found.newest = found.newest.max(sent);
     answer::map(answer, &id, sent, ids, &mut found)?;
@@ -115,7 +118,7 @@ pub(crate) fn exchange<'a>(
 /// change.
 fn prompt_key<'a>(fields: &mut Fields<'a>, before: Option<&str>) -> (Option<&'a str>, String) {
     if let Some(id) = fields.id("requestId") {
-        return (Some(id), id.to_owned());
+        return (Some(id), tree::escaped(id).into_owned());
     }
     let (time, message) = (fields.get("timestamp").json(), fields.get("message"));
     let text = prompt::text_of(message, fields.arena());

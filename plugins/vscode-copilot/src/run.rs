@@ -12,8 +12,9 @@ use satchel_importer::{
 
 use crate::{
     VsCodeCopilot, detect,
-    log::{Session, Source},
+    log::{self, Restored, Session, Source},
     map::{self, Exchange, Ids, Place, Warning},
+    repeated,
     session::Header,
     workspace::{self, Workspace},
 };
@@ -109,14 +110,21 @@ impl SessionFile<'_> {
                 &format!("its field {field:?} is too long or not valid JSON; it was left out"),
             );
         }
+        for field in &self.session.repeated {
+            sink.warn(self.path, &repeated::message(field));
+        }
         if outline.first.is_some() {
             self.conversation(&outline, sink)?;
         } else {
             sink.skip(RecordKind::Conversation, self.path, "the session holds no messages")?;
         }
         let mut warned = BTreeSet::new();
-        self.each_request(|number, exchange| {
+        self.each_request(|number, exchange, restored| {
             let locator = self.locator(number);
+            log::report(&restored.failed, self.path, sink)?;
+            for key in repeated::keys(restored.text) {
+                sink.warn(&locator, &repeated::message(&key));
+            }
             let exchange = match exchange {
                 Ok(exchange) => exchange,
                 Err(error) => return sink.skip(RecordKind::Message, &locator, &error.message),
@@ -138,18 +146,21 @@ impl SessionFile<'_> {
     /// Calls `each` with every request, or with the reason why it cannot be read.
     fn each_request(
         &self,
-        mut each: impl FnMut(usize, Result<Exchange<'_>, ImportError>) -> Result<(), ImportError>,
+        mut each: impl FnMut(usize, Result<Exchange<'_>, ImportError>, &Restored<'_>) -> Result<(), ImportError>,
     ) -> Result<(), ImportError> {
         let (mut source, mut chain, mut arena) =
             (Source::open(self.bundle, self.path)?, Chain::default(), Arena::new());
         for number in 0..self.session.len() {
-            let read =
-                self.session.request(number, &mut source, &arena).and_then(|raw| chain.add(raw, &arena));
+            let restored = self.session.request(number, &mut source, &arena);
+            let (read, restored) = match restored {
+                Ok(restored) => (chain.add(restored.text, &arena), restored),
+                Err(error) => (Err(error), Restored::default()),
+            };
             match read {
                 Err(error) if error.kind != ErrorKind::Malformed => {
                     return Err(error.at(self.locator(number)));
                 }
-                read => each(number, read)?,
+                read => each(number, read, &restored)?,
             }
             arena.reset();
         }
@@ -162,7 +173,7 @@ impl SessionFile<'_> {
 
     fn outline(&self) -> Result<Outline, ImportError> {
         let mut outline = Outline::default();
-        self.each_request(|_, exchange| {
+        self.each_request(|_, exchange, _| {
             let Ok(exchange) = exchange else { return Ok(()) };
             let id = |message: &Message<'_>| message.id.clone().into_owned();
             if outline.first.is_none() {

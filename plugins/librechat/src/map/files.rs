@@ -12,7 +12,6 @@ use super::{
     memory::{self, Change},
     object::Parts,
     parts::Pieces,
-    sources,
 };
 use crate::base64;
 
@@ -54,11 +53,13 @@ pub(super) fn read<'a>(
     let mut changes = Vec::new();
     let mut left: Vec<Cow<'a, str>> = Vec::new();
     for item in items(raw, arena) {
-        match Parts::of(item, arena).filter(|_| pieces.attachments.len() < MAX_FILES) {
+        match Parts::of(item, arena) {
             Some(mut file) => {
                 changes.extend(memory::read(&file, arena));
-                sources::read(&file, &mut pieces.citations, arena);
-                pieces.attachments.extend(attachment(&mut file));
+                pieces.citations.read(&file, arena);
+                if pieces.attachments.len() < MAX_FILES {
+                    pieces.attachments.extend(attachment(&mut file));
+                }
                 left.push(file.left(&KEPT, rest).unwrap_or("{}".into()));
             }
             None => left.push(item.json()),

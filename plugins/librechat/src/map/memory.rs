@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use satchel_importer::{
-    Arena, Claim, Evidence, Item, Leftover,
+    Arena, Claim, Evidence, Item, Leftover, natural_key,
     pam::{
         memory::{ExtractionMethod, MemoryType, Status},
         raw::RawObject,
@@ -29,6 +29,8 @@ pub(super) struct Dated<'a> {
     pub(super) change: Change<'a>,
     pub(super) message: &'a str,
     pub(super) at: Option<i64>,
+    /// The time of its message, or else of the last message before it in the file that has one.
+    pub(super) after: Option<i64>,
 }
 
 /// The change that an attachment describes, which stays where it is.
@@ -45,7 +47,8 @@ pub(super) fn read<'a>(file: &Parts<'a>, arena: &'a Arena) -> Option<Change<'a>>
 
 /// A statement for each text that was stored. A text that a later change of the same conversation replaced or deleted is archived.
 pub(super) fn evidence(mut changes: Vec<Dated<'_>>, conversation: &str, locator: &str) -> Vec<Evidence> {
-    changes.sort_by_key(|dated| dated.at);
+    // Messages that were sent just before the export have no time yet; a later export must give the same order.
+    changes.sort_by_key(|dated| dated.after);
     let mut numbers: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     let mut numbered = Vec::with_capacity(changes.len());
     for dated in changes {
@@ -56,15 +59,18 @@ pub(super) fn evidence(mut changes: Vec<Dated<'_>>, conversation: &str, locator:
     let mut changed_later = BTreeSet::new();
     let mut found = Vec::new();
     for (dated, number) in numbered.into_iter().rev() {
-        let Dated { change, message, at } = dated;
+        let Dated { change, message, at, .. } = dated;
         let newest = changed_later.insert((change.agent, change.name));
         let Some(text) = change.text else { continue };
         let mut item = Item::new(text, MemoryType::Fact);
         item.status = Some(if newest { Status::Active } else { Status::Archived });
         item.scope = change.agent.map(ToOwned::to_owned);
         item.metadata = metadata(change.name);
+        let number = number.to_string();
+        let key = [conversation, message, "memory", change.name, number.as_str()].map(Some);
         found.push(Evidence {
-            id: format!("{conversation}/{message}/memory/{}/{number}", change.name),
+            // The name may be longer than an id.
+            id: natural_key(&key),
             claim: Claim::Statement(item),
             at,
             account: None,

@@ -1,15 +1,24 @@
 //! What a message consists of: its text, or the parts of its content.
 
-use std::{borrow::Cow, collections::BTreeSet};
+use std::borrow::Cow;
 
 use satchel_importer::{
-    Arena, Attachment, Citation, Leftover, ToolCall,
+    Arena, Attachment, JsonError, Leftover, Parser, ToolCall,
     json::{Object, Value, items},
 };
 
-use super::{AsideKind, calls, files, object::Parts, sources};
+use super::{
+    AsideKind,
+    agents::Agents,
+    calls, files,
+    message::Noted,
+    object::Parts,
+    sources::{self, Citations},
+};
 use crate::{raw, text};
 
+/// Parts of one conversation that are read. Real ones have thousands at most; each may become a message of a few hundred bytes.
+const MAX_PARTS: usize = 50_000;
 /// What is kept of a part that is nothing but a text.
 const WORDS: &str = r#"{"type":"text"}"#;
 /// The types of parts; each has its value under a key of the same name.
@@ -50,26 +59,30 @@ pub(super) struct Pieces<'a> {
     pub(super) before: Vec<(AsideKind, Cow<'a, str>)>,
     pub(super) calls: Vec<ToolCall<'a>>,
     pub(super) attachments: Vec<Attachment<'a>>,
-    pub(super) citations: Vec<Citation<'a>>,
+    pub(super) citations: Citations<'a>,
     /// What remains of each piece as JSON text; it also gives the order of all pieces.
     remaining: Vec<Cow<'a, str>>,
+    /// The answers of other agents, each with the agent's id.
+    pub(super) others: Vec<(&'a str, Pieces<'a>)>,
 }
 
 impl<'a> Pieces<'a> {
-    /// Takes the pieces of a message. Whatever is not used is kept in `raw.rest`. Types of parts that are not known are added to `unknown`.
+    /// Takes the pieces of a message. Whatever is not used is kept in `raw.rest`. Types of parts that are not known are noted.
     pub(super) fn read(
         raw: &mut raw::Message<'a>,
         by_model: bool,
-        unknown: &mut BTreeSet<&'a str>,
+        noted: &mut Noted<'a>,
         arena: &'a Arena,
     ) -> Self {
         let (text, content) = (std::mem::take(&mut raw.text), std::mem::take(&mut raw.content));
-        let mut pieces = Self::of_content(content, &mut raw.rest, unknown, arena);
+        let agents = by_model.then(Agents::default);
+        let mut pieces = Self::of_content(content, agents, &mut raw.rest, noted, arena);
         match text {
             Value::Null | Value::Text("") => {}
             // The page shows the content; the text beside it is usually its copy.
-            Value::Text(text) if !pieces.texts.is_empty() => {
-                if !same_words(text, &pieces.texts.join("\n")) {
+            Value::Text(text) if pieces.all_texts().next().is_some() => {
+                let own = pieces.texts.iter().map(AsRef::as_ref);
+                if !same_words(text, own) && !same_words(text, pieces.all_texts()) {
                     raw.rest.add_text("text", text);
                 }
             }
@@ -93,10 +106,18 @@ impl<'a> Pieces<'a> {
         (!plain).then(|| format!("[{}]", self.remaining.join(",")))
     }
 
+    /// The texts of all agents.
+    fn all_texts(&self) -> impl Iterator<Item = &str> {
+        let others = self.others.iter().flat_map(|(_, other)| &other.texts);
+        self.texts.iter().chain(others).map(AsRef::as_ref)
+    }
+
+    /// The pieces of a list of parts. With `agents`, those that others wrote beside the first one are put into `others`.
     fn of_content(
         content: Value<'a>,
+        agents: Option<Agents<'a>>,
         rest: &mut Leftover<'a>,
-        unknown: &mut BTreeSet<&'a str>,
+        noted: &mut Noted<'a>,
         arena: &'a Arena,
     ) -> Self {
         let mut pieces = Self::default();
@@ -104,8 +125,12 @@ impl<'a> Pieces<'a> {
             Value::Null => {}
             Value::Text(text) => pieces.add_words(text.into()),
             Value::Raw(raw) if raw.starts_with('[') => {
-                for part in items(raw, arena) {
-                    pieces.add_part(part, rest, unknown, arena);
+                let mut json = Parser::new(raw, arena);
+                let read = pieces.read_list(&mut json, agents, rest, noted);
+                // The list was checked when it was read.
+                if !read.unwrap_or_default() {
+                    rest.mark_unread("content");
+                    rest.add_json("content", raw);
                 }
             }
             Value::Raw(raw) => {
@@ -114,6 +139,44 @@ impl<'a> Pieces<'a> {
             }
         }
         pieces
+    }
+
+    /// Reads the parts in a list; false if there are too many.
+    fn read_list(
+        &mut self,
+        json: &mut Parser<'a>,
+        mut agents: Option<Agents<'a>>,
+        rest: &mut Leftover<'a>,
+        noted: &mut Noted<'a>,
+    ) -> Result<bool, JsonError> {
+        let arena = json.arena();
+        json.enter_array()?;
+        while json.item()? {
+            noted.parts += 1;
+            if noted.parts > MAX_PARTS {
+                return Ok(false);
+            }
+            let item = Value::read(json)?;
+            let Some(part) = Parts::of(item, arena) else {
+                self.add_loose(item, rest);
+                continue;
+            };
+            let place = agents.as_mut().and_then(|agents| agents.place(&part));
+            match place.and_then(|place| self.of_other(place, &part)) {
+                Some(other) => other.add_part(part, rest, noted, arena),
+                None => self.add_part(part, rest, noted, arena),
+            }
+        }
+        Ok(true)
+    }
+
+    /// The pieces of the other agent with the number `place`, who wrote `part`.
+    fn of_other(&mut self, place: usize, part: &Parts<'a>) -> Option<&mut Self> {
+        if place == self.others.len() {
+            let agent = part.get("agentId").text().unwrap_or_default();
+            self.others.push((agent, Self::default()));
+        }
+        self.others.get_mut(place).map(|(_, other)| other)
     }
 
     fn add_words(&mut self, text: Cow<'a, str>) {
@@ -135,19 +198,18 @@ impl<'a> Pieces<'a> {
 
     fn add_part(
         &mut self,
-        value: Value<'a>,
+        mut part: Parts<'a>,
         rest: &mut Leftover<'a>,
-        unknown: &mut BTreeSet<&'a str>,
+        noted: &mut Noted<'a>,
         arena: &'a Arena,
     ) {
-        let Some(mut part) = Parts::of(value, arena) else { return self.add_loose(value, rest) };
         let stated = part.get("type").nonempty_text();
         let kind = stated.or_else(|| TYPES.into_iter().find(|key| part.get(key) != Value::Null));
         let before = self.count();
         if !self.add_known(kind.unwrap_or_default(), &mut part, rest, arena) {
             // A type that is not known may have its words at the usual place.
             self.texts.extend(part.words("text", rest, arena).map(Cow::Borrowed));
-            unknown.extend(kind);
+            noted.unknown.extend(kind);
         }
         match part.left(&KEPT, rest) {
             Some(left) => self.remaining.push(left),
@@ -221,7 +283,7 @@ impl<'a> Pieces<'a> {
         let inside = part.get("text").raw().map(|raw| Object::parse(raw, arena)).unwrap_or_default();
         for annotation in inside.objects("annotations", arena) {
             let quote = annotation.object("file_citation", arena).text("quote");
-            self.citations.extend(quote.and_then(|quote| sources::citation(None, None, Some(quote))));
+            self.citations.add(quote.and_then(|quote| sources::citation(None, None, Some(quote))));
         }
         self.texts.extend(part.words("text", rest, arena).map(Cow::Borrowed));
     }
@@ -276,7 +338,7 @@ fn summary<'a>(part: &mut Parts<'a>, rest: &mut Leftover<'a>, arena: &'a Arena) 
     ["content", "summary", "text"].into_iter().find_map(|key| part.words(key, rest, arena)).map(Cow::Borrowed)
 }
 
-/// Whether two texts have the same characters, apart from white space.
-fn same_words(one: &str, other: &str) -> bool {
-    one.chars().filter(|c| !c.is_whitespace()).eq(other.chars().filter(|c| !c.is_whitespace()))
+/// Whether a text has the same characters as others together, apart from white space.
+fn same_words<'t>(one: &str, others: impl Iterator<Item = &'t str>) -> bool {
+    one.chars().filter(|c| !c.is_whitespace()).eq(others.flat_map(str::chars).filter(|c| !c.is_whitespace()))
 }

@@ -1,11 +1,11 @@
 //! Sources of an answer: pages and documents that a tool of the model searched.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeSet};
 
 use satchel_importer::{
-    Arena, Citation,
+    Arena, Citation, JsonError, Parser,
     address::{is_uri, unsigned},
-    json::Object,
+    json::{Object, Value},
 };
 
 use super::object::Parts;
@@ -15,18 +15,56 @@ const MAX_CITATIONS: usize = 1_000;
 /// The lists of a web search that have pages which an answer can cite.
 const PAGES: [&str; 4] = ["organic", "topStories", "news", "references"];
 
-/// Adds the citations of a file that has the results of a search.
-pub(super) fn read<'a>(file: &Parts<'a>, citations: &mut Vec<Citation<'a>>, arena: &'a Arena) {
-    let results = |key: &str| file.get(key).raw().map(|raw| Object::parse(raw, arena)).unwrap_or_default();
-    let web = results("web_search");
-    let pages = PAGES.iter().flat_map(|list| web.objects(list, arena));
-    let documents = results("file_search").objects("sources", arena);
-    for found in pages.filter_map(|page| of_page(&page)).chain(documents.iter().filter_map(of_document)) {
-        // The references repeat pages that were found.
-        let repeated = found.url.is_some() && citations.iter().any(|other| other.url == found.url);
-        if !repeated && citations.len() < MAX_CITATIONS {
-            citations.push(found);
+/// The sources of one message, each page once.
+#[derive(Debug, Default)]
+pub(super) struct Citations<'a> {
+    pub(super) list: Vec<Citation<'a>>,
+    /// The pages in the list.
+    pages: BTreeSet<Cow<'a, str>>,
+}
+
+impl<'a> Citations<'a> {
+    /// Adds the sources in a file that has the results of a search.
+    pub(super) fn read(&mut self, file: &Parts<'a>, arena: &'a Arena) {
+        let results =
+            |key: &str| file.get(key).raw().map(|raw| Object::parse(raw, arena)).unwrap_or_default();
+        let web = results("web_search");
+        for list in PAGES {
+            self.add_all(web.get(list), of_page, arena);
         }
+        self.add_all(results("file_search").get("sources"), of_document, arena);
+    }
+
+    /// Adds the items of a list until there are enough. The list may have a million.
+    fn add_all(
+        &mut self,
+        list: Value<'a>,
+        of: impl Fn(&Object<'a>) -> Option<Citation<'a>>,
+        arena: &'a Arena,
+    ) {
+        let Some(raw) = list.raw().filter(|raw| raw.starts_with('[')) else { return };
+        let mut json = Parser::new(raw, arena);
+        let mut read = || -> Result<(), JsonError> {
+            json.enter_array()?;
+            while !self.is_full() && json.item()? {
+                self.add(Value::read(&mut json)?.raw().and_then(|item| of(&Object::parse(item, arena))));
+            }
+            Ok(())
+        };
+        // The list was checked when it was read.
+        read().unwrap_or_default();
+    }
+
+    /// Adds a source, unless it is a page that is in the list.
+    pub(super) fn add(&mut self, found: Option<Citation<'a>>) {
+        let Some(found) = found.filter(|_| !self.is_full()) else { return };
+        if found.url.clone().is_none_or(|url| self.pages.insert(url)) {
+            self.list.push(found);
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.list.len() >= MAX_CITATIONS
     }
 }
 

@@ -76,15 +76,20 @@ pub(crate) struct Message<'a> {
 impl<'a> Message<'a> {
     /// Reads one message; none if it is not an object.
     pub(super) fn read(json: &mut Parser<'a>) -> Result<Option<Self>, JsonError> {
-        if !json.enter_object()? {
-            return Ok(None);
-        }
         let mut it = Self::default();
+        Ok(it.read_fields(json)?.then_some(it))
+    }
+
+    /// Reads the fields of an object; false if it is none.
+    pub(super) fn read_fields(&mut self, json: &mut Parser<'a>) -> Result<bool, JsonError> {
+        if !json.enter_object()? {
+            return Ok(false);
+        }
         while let Some(key) = json.key()? {
-            it.read_field(key, json)?;
+            self.read_field(key, json)?;
         }
         json.end()?;
-        Ok(Some(it))
+        Ok(true)
     }
 
     fn read_field(&mut self, key: &'a str, json: &mut Parser<'a>) -> Result<(), JsonError> {
@@ -137,10 +142,5 @@ impl<'a> Message<'a> {
         let values = [self.text, self.content, self.files, self.attachments];
         let empty = values.iter().all(|value| matches!(value, Value::Null | Value::Text("")));
         self.id.is_none() && self.by_user.is_none() && empty && self.rest.unread().is_none()
-    }
-
-    /// Whether the other message says the same.
-    pub(super) fn says_the_same(&self, other: &Self) -> bool {
-        (self.by_user, self.text, self.content) == (other.by_user, other.text, other.content)
     }
 }

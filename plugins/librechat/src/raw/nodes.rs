@@ -4,18 +4,21 @@ use std::{borrow::Cow, collections::BTreeMap};
 
 use satchel_importer::{Arena, Parser, natural_key};
 
-use super::{Export, Message};
+use super::{
+    Export, Message,
+    copies::{self, Copies},
+};
 use crate::split::Item;
 
 /// Longer ids are replaced by a hash: ids of thoughts repeat them.
-const MAX_ID: usize = 256;
+pub(crate) const MAX_ID: usize = 256;
 
 /// One message with its place.
 #[derive(Debug, Default)]
 pub(crate) struct Node<'a> {
     /// Unique in the conversation.
     pub(crate) key: &'a str,
-    /// Its id in the export, unless another message has the same.
+    /// Its id in the export, unless another message has the same or it is too long.
     pub(crate) id: Option<&'a str>,
     /// The key of the message above: of that which contains it, or else of that which it names.
     pub(crate) parent: Option<&'a str>,
@@ -48,7 +51,7 @@ impl<'a> Node<'a> {
 
 /// Reads the items of the lists into `export`.
 pub(super) fn read<'a>(export: &mut Export<'a>, items: Vec<Item<'a>>, arena: &'a Arena) {
-    let mut keys = Keys::default();
+    let (mut keys, mut copies) = (Keys::default(), Copies::default());
     // The key of each item, for the messages that it contains.
     let mut of_items: Vec<&'a str> = Vec::with_capacity(items.len());
     for (index, item) in items.iter().enumerate() {
@@ -57,28 +60,36 @@ pub(super) fn read<'a>(export: &mut Export<'a>, items: Vec<Item<'a>>, arena: &'a
             continue;
         }
         let mut node = Node::of_item(item, index, arena);
-        let original = node.id.and_then(|id| keys.named.get(id)).and_then(|at| export.nodes.get(*at));
-        if let (Some(original), Some(message)) = (original, node.kept())
-            && original.kept().is_some_and(|other| other.says_the_same(message))
+        let original = node.id.and_then(|id| keys.named.get(id)).copied();
+        let above = item.above.and_then(|above| of_items.get(above)).copied();
+        if let Some((at, first)) = original.and_then(|at| Some((at, export.nodes.get_mut(at)?)))
+            && let (Some(one), Some(other)) = (first.kept(), node.kept())
+            && copies::says_the_same(one, other)
         {
-            of_items.push(original.key);
+            of_items.push(first.key);
             export.copies += 1;
+            let text = items.get(first.item).map_or("", |item| item.text);
+            // Both were parsed before.
+            let (Ok(()) | Err(_)) = copies.add((at, first), (text, item.text), above, arena);
             continue;
         }
         node.key = keys.next(&node, export.nodes.len(), arena);
-        if original.is_some() {
-            export.clashes = true;
+        export.clashes |= original.is_some();
+        // The host refuses ids that are too long.
+        if original.is_some() || node.id.is_some_and(|id| id.len() > MAX_ID) {
             node.hide_id();
         }
         of_items.push(node.key);
-        node.link(item.above.and_then(|above| of_items.get(above)).copied(), arena);
+        node.link(above, arena);
         export.nodes.push(node);
     }
+    copies.keep(&mut export.nodes);
+    export.differing = copies.differing;
     export.items = items;
 }
 
 impl<'a> Node<'a> {
-    /// Keeps the id of a message that shares it with another one.
+    /// Keeps an id that is no id of a record in the metadata.
     fn hide_id(&mut self) {
         if let (Some(id), Some(message)) = (self.id.take(), &mut self.message) {
             message.rest.add_text("messageId", id);
@@ -86,7 +97,7 @@ impl<'a> Node<'a> {
     }
 
     /// Sets the parent: the message above, or else the one that it names. A name that says something else is kept.
-    fn link(&mut self, above: Option<&'a str>, arena: &'a Arena) {
+    pub(super) fn link(&mut self, above: Option<&'a str>, arena: &'a Arena) {
         let named =
             self.message.as_ref().and_then(|message| message.parent).map(|id| (id, key_of(id, arena)));
         self.parent = above.or(named.map(|(_, key)| key));
@@ -131,7 +142,7 @@ impl<'a> Keys<'a> {
 }
 
 /// The key for an id: a hash if the id is too long, or if thoughts could have it.
-fn key_of<'a>(id: &'a str, arena: &'a Arena) -> &'a str {
+pub(crate) fn key_of<'a>(id: &'a str, arena: &'a Arena) -> &'a str {
     let plain = id.len() <= MAX_ID && !id.contains(':');
     if plain { id } else { arena.alloc_str(&natural_key(&[Some(id)])) }
 }

@@ -1,11 +1,33 @@
 //! A JSON value that is taken apart only where it changes.
 
-use satchel_importer::{Arena, ImportError, JsonError, Parser, json::quote};
+use satchel_importer::{Arena, ImportError, Parser, json::quote};
 
 use super::operation::{Change, Step};
 
 /// Items of one list; answers of agents have thousands.
-const MAX_ITEMS: usize = 200_000;
+pub(super) const MAX_ITEMS: usize = 200_000;
+/// Members and items that are taken apart or looked at for all changes of one value. Each takes up to 40 bytes.
+const MAX_WORK: usize = 1_000_000;
+/// Members that are compared in the time in which one is taken apart.
+const COMPARED_AT_ONCE: usize = 16;
+
+/// What the changes of one value may cost.
+pub(super) struct Work<'a> {
+    arena: &'a Arena,
+    left: usize,
+}
+
+impl<'a> Work<'a> {
+    pub(super) fn new(arena: &'a Arena) -> Self {
+        Self { arena, left: MAX_WORK }
+    }
+
+    fn spend(&mut self, work: usize) -> Result<(), ImportError> {
+        let left = self.left.checked_sub(work);
+        self.left = left.ok_or_else(|| ImportError::malformed("the changes before it take too long"))?;
+        Ok(())
+    }
+}
 
 /// A value.
 #[derive(Debug)]
@@ -24,17 +46,17 @@ impl<'a> Node<'a> {
         &mut self,
         path: &[Step],
         change: Change<'a>,
-        arena: &'a Arena,
+        work: &mut Work<'a>,
     ) -> Result<(), ImportError> {
-        let Some((last, above)) = path.split_last() else { return self.change(change, arena) };
+        let Some((last, above)) = path.split_last() else { return self.change(change, work) };
         let mut node = self;
         for step in above {
-            node = node.find(step, arena)?.ok_or_else(nowhere)?;
+            node = node.find(step, work)?.ok_or_else(nowhere)?;
         }
         if matches!(change, Change::Delete) {
-            return node.remove(last, arena);
+            return node.remove(last, work);
         }
-        node.find_or_add(last, arena)?.change(change, arena)
+        node.find_or_add(last, work)?.change(change, work)
     }
 
     /// Appends the JSON text.
@@ -62,23 +84,27 @@ impl<'a> Node<'a> {
         }
     }
 
-    fn change(&mut self, change: Change<'a>, arena: &'a Arena) -> Result<(), ImportError> {
+    fn change(&mut self, change: Change<'a>, work: &mut Work<'a>) -> Result<(), ImportError> {
         match change {
             Change::Initial(value) | Change::Set(value) => *self = Self::Raw(value),
             Change::Delete => *self = Self::Raw("null"),
             Change::Push { from, items } => {
+                // What cannot be applied changes nothing.
+                let new = Self::items(items.unwrap_or("[]"), work)?;
+                self.expand(work)?;
                 if matches!(self, Self::Raw("null")) {
                     *self = Self::List(Vec::new());
                 }
-                self.expand(arena)?;
                 let Self::List(own) = self else {
                     return Err(ImportError::malformed("it extends what is no list"));
                 };
-                own.truncate(from.unwrap_or(usize::MAX));
-                let new = Self::items(items.unwrap_or("[]"), arena)?;
-                if own.len() + new.len() > MAX_ITEMS {
+                let length = from.unwrap_or(own.len());
+                if length.saturating_add(new.len()) > MAX_ITEMS {
                     return Err(ImportError::malformed("it makes a list longer than the limit"));
                 }
+                work.spend(length.saturating_sub(own.len()))?;
+                // As in the program, a list that is too short gets items without a value.
+                own.resize_with(length, || Self::Raw("null"));
                 own.extend(new);
             }
         }
@@ -86,31 +112,33 @@ impl<'a> Node<'a> {
     }
 
     /// Takes the value apart.
-    fn expand(&mut self, arena: &'a Arena) -> Result<(), ImportError> {
+    fn expand(&mut self, work: &mut Work<'a>) -> Result<(), ImportError> {
         let Self::Raw(raw) = *self else { return Ok(()) };
         if raw.starts_with('[') {
-            *self = Self::List(Self::items(raw, arena)?);
+            *self = Self::List(Self::items(raw, work)?);
         } else if raw.starts_with('{') {
-            *self = Self::Object(Self::members(raw, arena)?);
+            *self = Self::Object(Self::members(raw, work)?);
         }
         Ok(())
     }
 
-    fn items(raw: &'a str, arena: &'a Arena) -> Result<Vec<Self>, ImportError> {
-        let (mut json, mut items) = (Parser::new(raw, arena), Vec::new());
+    fn items(raw: &'a str, work: &mut Work<'a>) -> Result<Vec<Self>, ImportError> {
+        let (mut json, mut items) = (Parser::new(raw, work.arena), Vec::new());
         if !json.enter_array()? {
             return Err(ImportError::malformed("what it appends is not a list"));
         }
         while json.item()? {
+            work.spend(1)?;
             items.push(Self::Raw(json.raw_value()?));
         }
         Ok(items)
     }
 
-    fn members(raw: &'a str, arena: &'a Arena) -> Result<Vec<(&'a str, Self)>, JsonError> {
-        let (mut json, mut members) = (Parser::new(raw, arena), Vec::new());
+    fn members(raw: &'a str, work: &mut Work<'a>) -> Result<Vec<(&'a str, Self)>, ImportError> {
+        let (mut json, mut members) = (Parser::new(raw, work.arena), Vec::new());
         if json.enter_object()? {
             while let Some(key) = json.key()? {
+                work.spend(1)?;
                 members.push((key, Self::Raw(json.raw_value()?)));
             }
         }
@@ -118,8 +146,11 @@ impl<'a> Node<'a> {
     }
 
     /// The member or the item at `step`.
-    fn find(&mut self, step: &Step, arena: &'a Arena) -> Result<Option<&mut Self>, ImportError> {
-        self.expand(arena)?;
+    fn find(&mut self, step: &Step, work: &mut Work<'a>) -> Result<Option<&mut Self>, ImportError> {
+        self.expand(work)?;
+        if let Self::Object(members) = self {
+            work.spend(members.len() / COMPARED_AT_ONCE)?;
+        }
         Ok(match (self, step) {
             (Self::Object(members), Step::Key(key)) => {
                 members.iter_mut().rev().find(|(name, _)| name == key).map(|(_, value)| value)
@@ -130,11 +161,11 @@ impl<'a> Node<'a> {
     }
 
     /// The same; adds null if it is a new member, or the item behind the last one.
-    fn find_or_add(&mut self, step: &Step, arena: &'a Arena) -> Result<&mut Self, ImportError> {
-        if self.find(step, arena)?.is_none() {
+    fn find_or_add(&mut self, step: &Step, work: &mut Work<'a>) -> Result<&mut Self, ImportError> {
+        if self.find(step, work)?.is_none() {
             match (&mut *self, step) {
                 (Self::Object(members), Step::Key(key)) => {
-                    members.push((arena.alloc_str(key), Self::Raw("null")));
+                    members.push((work.arena.alloc_str(key), Self::Raw("null")));
                 }
                 (Self::List(items), Step::Index(at)) if *at == items.len() && *at < MAX_ITEMS => {
                     items.push(Self::Raw("null"));
@@ -142,12 +173,12 @@ impl<'a> Node<'a> {
                 (Self::Raw(_) | Self::Object(_) | Self::List(_), _) => return Err(nowhere()),
             }
         }
-        self.find(step, arena)?.ok_or_else(nowhere)
+        self.find(step, work)?.ok_or_else(nowhere)
     }
 
     /// Removes a member. An item becomes null, so that the others keep their numbers.
-    fn remove(&mut self, step: &Step, arena: &'a Arena) -> Result<(), ImportError> {
-        self.expand(arena)?;
+    fn remove(&mut self, step: &Step, work: &mut Work<'a>) -> Result<(), ImportError> {
+        self.find(step, work)?;
         match (self, step) {
             (Self::Object(members), Step::Key(key)) => members.retain(|(name, _)| name != key),
             (Self::List(items), Step::Index(at)) if *at < items.len() => {

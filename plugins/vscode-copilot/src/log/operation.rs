@@ -7,13 +7,23 @@ const MAX_STEPS: usize = 32;
 /// The member with the new value.
 const VALUE: &str = "v";
 
-/// A step of a path.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A step of a path. Numbers come in their order, behind all names.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Step {
     /// A member of an object.
     Key(String),
     /// An item of a list.
     Index(usize),
+}
+
+impl Step {
+    /// Bytes of its name.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Key(key) => key.len(),
+            Self::Index(_) => 0,
+        }
+    }
 }
 
 /// What happens at the end of the path.
@@ -85,7 +95,7 @@ impl<'a> Members<'a> {
                 "k" => members.path = Some(path(json)?),
                 VALUE => members.value = Some(json.raw_value()?),
                 "i" if json.null()? => members.from = None,
-                "i" => members.from = usize::try_from(number(json)?).ok(),
+                "i" => members.from = Some(usize::try_from(number(json)?).unwrap_or(usize::MAX)),
                 _ => {
                     json.skip_value()?;
                     members.unknown.push(key);

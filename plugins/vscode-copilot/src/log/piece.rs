@@ -63,6 +63,12 @@ impl<'e> Place<'e> {
         Ok(Self { element, offset, exact })
     }
 
+    /// The whole element.
+    pub(super) fn whole(&self) -> Piece {
+        let text = self.element.text();
+        self.piece(text, 0, text.len())
+    }
+
     /// The part of the file with `text`, from `start` in the element.
     pub(super) fn piece(&self, text: &str, start: usize, length: usize) -> Piece {
         if self.exact {

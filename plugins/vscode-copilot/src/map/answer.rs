@@ -1,13 +1,15 @@
 //! The answer to a request. Its parts become messages in their order, each a child of the one before: what stands at the end of an answer
 //! that still grows changes nothing before it.
 
-use std::{borrow::Cow, collections::BTreeSet};
+use std::borrow::Cow;
 
-use satchel_importer::{ImportError, JsonError, Leftover, Role, json::Value};
+use satchel_importer::{ImportError, JsonError, Role, json::Value};
 
 use super::{
-    Draft, Exchange, Ids, about, calls, markdown, notices,
+    Draft, Exchange, Ids, Warning, about, calls, fences, markdown, notices,
     rounds::{Rounds, joined},
+    thought::Thought,
+    tree::escaped,
 };
 use crate::{fields::Fields, uri};
 
@@ -42,9 +44,8 @@ pub(super) const FIELDS: [&str; 27] = [
     "voteDownReason",
 ];
 /// Fields that say how a text is drawn.
-const DRAWING: [&str; 10] = [
+const DRAWING: [&str; 9] = [
     "baseUri",
-    "inlineReferences",
     "isTrusted",
     "kind",
     "nonce",
@@ -54,17 +55,10 @@ const DRAWING: [&str; 10] = [
     "uris",
     "vulnerabilities",
 ];
-/// Fields of a thought that are known and kept.
-const THOUGHT: [&str; 4] = ["generatedTitle", "id", "metadata", "reasoningDurationMs"];
-/// The fence that the program sets around the place of an edit.
-const FENCE: &str = "```";
-
-/// A thought while it is read.
-struct Thought<'a> {
-    id: Option<&'a str>,
-    text: String,
-    rest: Leftover<'a>,
-}
+/// Messages of one answer. Each takes about 600 bytes beside its texts, and real answers have hundreds.
+const MAX_MESSAGES: usize = 20_000;
+/// Reports an answer with more.
+const TOO_MANY: &str = "its answer has more than 20000 messages; the others were left out";
 
 /// An answer while it is read.
 struct Answer<'a, 'e> {
@@ -78,6 +72,7 @@ struct Answer<'a, 'e> {
     unread: bool,
     /// The thought that is not a message yet. There is no text beside it.
     thought: Option<Thought<'a>>,
+    too_many: bool,
     by_order: bool,
     said: String,
     thoughts: String,
@@ -134,15 +129,16 @@ fn place<'a>(
     ids: &mut Ids,
     found: &mut Exchange<'a>,
 ) {
-    let key = own.map_or_else(|| format!("{request}:response"), ToOwned::to_owned);
-    let first = ids.unique(key);
+    let key = own.map(|own| escaped(own).into_owned());
+    let first = key.clone().map_or_else(|| format!("{request}:response"), |key| ids.unique(key));
+    let own = own.filter(|_| key.as_ref() == Some(&first));
     let mut parent = request.to_owned();
     for (number, mut draft) in drafts.into_iter().enumerate() {
-        let id = if number == 0 { first.clone() } else { ids.unique(format!("{first}:{number}")) };
+        let id = if number == 0 { first.clone() } else { format!("{first}:{number}") };
         draft.message.created_at = created;
         draft.message.model = model.filter(|_| draft.message.role == Role::Assistant).map(Cow::Borrowed);
         let mut message = draft.finish(id.clone(), Some(std::mem::replace(&mut parent, id.clone())));
-        message.provider_message_id = own.filter(|own| number == 0 && *own == id).map(Cow::Borrowed);
+        message.provider_message_id = own.filter(|_| number == 0).map(Cow::Borrowed);
         found.messages.push(message);
     }
 }
@@ -157,6 +153,7 @@ impl<'a, 'e> Answer<'a, 'e> {
             extras: Vec::new(),
             unread: false,
             thought: None,
+            too_many: false,
             by_order: false,
             said: String::new(),
             thoughts: String::new(),
@@ -164,28 +161,12 @@ impl<'a, 'e> Answer<'a, 'e> {
     }
 
     fn read(&mut self, fields: &mut Fields<'a>) -> Result<(), JsonError> {
-        let arena = fields.arena();
-        if let Some(text) = fields.get("response").text() {
-            fields.take("response");
-            self.text.push_str(text);
-        }
-        let mut parts = Vec::new();
-        for item in fields.list("response")?.unwrap_or_default() {
-            parts.push(match item {
-                Value::Raw(raw) if raw.starts_with('{') => Fields::parse(raw, arena)?,
-                // Very old versions have plain texts.
-                value => {
-                    let mut part = Fields::none(arena);
-                    part.push("value", value);
-                    part
-                }
-            });
-        }
+        let parts = parts(fields)?;
         let ids = calls::ids(&parts);
         self.by_order = self.rounds.pair_by_order(&ids);
-        let fences = fences(&parts);
+        let fences = fences::find(&parts);
         for (at, part) in parts.into_iter().enumerate() {
-            if !fences.contains(&at) {
+            if !fences.contains(&at) && !self.too_many {
                 self.part(part)?;
             }
         }
@@ -193,10 +174,23 @@ impl<'a, 'e> Answer<'a, 'e> {
         if self.drafts.is_empty() {
             self.read_rounds();
         }
-        while let Some(call) = self.rounds.take_next() {
-            self.drafts.push(calls::unseen(call));
+        while !self.too_many
+            && let Some(call) = self.rounds.take_next()
+        {
+            let draft = calls::unseen(call);
+            self.push(draft);
         }
         Ok(())
+    }
+
+    /// Adds a message, unless there are too many. An error is added behind them.
+    fn push(&mut self, draft: Draft<'a>) {
+        if self.drafts.len() < MAX_MESSAGES {
+            self.drafts.push(draft);
+        } else if !self.too_many {
+            self.too_many = true;
+            self.found.warnings.push(Warning::Each(TOO_MANY));
+        }
     }
 
     fn part(&mut self, part: Fields<'a>) -> Result<(), JsonError> {
@@ -212,18 +206,18 @@ impl<'a, 'e> Answer<'a, 'e> {
             Some(kind) if calls::is_invocation(kind) => {
                 self.end_text();
                 let draft = calls::invocation(part, &mut self.rounds, self.by_order)?;
-                self.drafts.push(draft);
+                self.push(draft);
             }
             Some(kind) if calls::is_edit(kind) => {
                 self.end_text();
-                self.drafts.push(calls::edit(kind, part));
+                self.push(calls::edit(kind, part));
             }
             Some(kind) if notices::is_left_out(kind) => self.found.left_out.push(kind),
             None if part.iter().next().is_none() => self.found.left_out.push("none"),
             kind => {
                 self.end_text();
                 let draft = notices::notice(kind, part, self.found)?;
-                self.drafts.push(draft);
+                self.push(draft);
             }
         }
         Ok(())
@@ -239,7 +233,7 @@ impl<'a, 'e> Answer<'a, 'e> {
         self.end_thought();
         self.text.push_str(text);
         part.leave_out(&DRAWING);
-        self.keep_extra(part, &[]);
+        self.keep_extra(part, &["inlineReferences"]);
     }
 
     /// A name of a file or a symbol inside the text. The page shows it as a link; the model wrote it as code.
@@ -277,22 +271,18 @@ impl<'a, 'e> Answer<'a, 'e> {
         };
         self.thoughts.push_str(&text);
         part.leave_out(&["kind", "value"]);
-        if let Some(thought) = self.thought.as_mut().filter(|thought| id.is_some() && thought.id == id) {
-            thought.text.push_str(&text);
+        if let Some(thought) = self.thought.as_mut().filter(|thought| thought.goes_on(id)) {
+            thought.add(&text, part);
             return;
         }
         self.end_text();
-        self.thought = Some(Thought { id, text: text.into_owned(), rest: part.into_rest(&THOUGHT) });
+        self.thought = Some(Thought::new(id, text.into_owned(), part));
     }
 
     /// Makes a message of the thought so far.
     fn end_thought(&mut self) {
-        if let Some(Thought { text, rest, .. }) = self.thought.take() {
-            let mut draft = Draft::new(Role::Assistant);
-            draft.message.is_thought = true;
-            draft.rest = rest;
-            draft.set_text(text);
-            self.drafts.push(draft);
+        if let Some(thought) = self.thought.take() {
+            self.push(thought.finish());
         }
     }
 
@@ -314,7 +304,7 @@ impl<'a, 'e> Answer<'a, 'e> {
         if std::mem::take(&mut self.unread) {
             draft.rest.mark_unread("parts");
         }
-        self.drafts.push(draft);
+        self.push(draft);
     }
 
     /// Reads the rounds of an answer that has no parts.
@@ -332,12 +322,14 @@ impl<'a, 'e> Answer<'a, 'e> {
                 let mut draft = Draft::new(Role::Assistant);
                 draft.message.is_thought = true;
                 draft.set_text(thought);
-                self.drafts.push(draft);
+                self.push(draft);
             }
             self.text.push_str(text.unwrap_or_default());
             self.end_text();
             for number in numbers {
-                self.drafts.extend(self.rounds.take_number(number).map(calls::unseen));
+                if let Some(draft) = self.rounds.take_number(number).map(calls::unseen) {
+                    self.push(draft);
+                }
             }
         }
     }
@@ -370,31 +362,29 @@ impl<'a, 'e> Answer<'a, 'e> {
     fn finish(self, metadata: &mut Fields<'a>) -> Vec<Draft<'a>> {
         let unread = self.rounds.add_to(metadata, &self.said, &self.thoughts);
         let mut drafts = self.drafts;
-        if let Some(first) = drafts.first_mut().filter(|_| unread) {
-            first.rest.mark_unread("toolCallRounds");
+        if let (Some(first), Some(field)) = (drafts.first_mut(), unread) {
+            first.rest.mark_unread(field);
         }
         drafts
     }
 }
 
-/// The parts that are only fences around the place of an edit.
-fn fences(parts: &[Fields<'_>]) -> BTreeSet<usize> {
-    let kind = |at: usize| parts.get(at).and_then(|part| part.get("kind").text());
-    let edit = |kind: Option<&str>| kind.is_some_and(|kind| kind == "codeblockUri" || calls::is_edit(kind));
-    let near = |mut steps: Box<dyn Iterator<Item = usize>>| {
-        edit(steps.find_map(|at| kind(at).filter(|kind| *kind != "undoStop")))
+/// Takes the parts of an answer: a list, or one part. Very old versions have plain texts.
+fn parts<'a>(fields: &mut Fields<'a>) -> Result<Vec<Fields<'a>>, JsonError> {
+    let arena = fields.arena();
+    let items = match fields.list("response")? {
+        Some(items) => items,
+        None => match fields.take("response") {
+            Value::Null => Vec::new(),
+            one => vec![one],
+        },
     };
-    let is_fence = |at: &usize| {
-        let text = parts
-            .get(*at)
-            .filter(|part| part.get("kind") == Value::Null)
-            .and_then(|part| part.get("value").text());
-        text.is_some_and(|text| text.trim() == FENCE)
+    let part = |item| {
+        Ok(Fields::of(item, arena)?.unwrap_or_else(|| {
+            let mut part = Fields::none(arena);
+            part.push("value", item);
+            part
+        }))
     };
-    let beside_edit = |at: &usize| {
-        let behind = (*at + 1..parts.len()).take(3);
-        let before = (at.saturating_sub(3)..*at).rev();
-        near(Box::new(behind)) || near(Box::new(before))
-    };
-    (0..parts.len()).filter(is_fence).filter(beside_edit).collect()
+    items.into_iter().map(part).collect()
 }

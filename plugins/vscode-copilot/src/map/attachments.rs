@@ -100,6 +100,31 @@ pub(super) fn of_base64<'a>(text: &str, mime: Option<&'a str>) -> Option<Attachm
     Some(Attachment { kind: AttachmentKind::of(mime, None), ..named(None, mime, Some(source)) })
 }
 
+/// A picture whose bytes are in `value`, in any form.
+pub(super) fn of_bytes<'a>(
+    value: Value<'a>,
+    mime: Option<&'a str>,
+    arena: &'a Arena,
+) -> Option<Attachment<'a>> {
+    let mime = mime.filter(|mime| mime.starts_with("image/"))?;
+    let source = Source::Bytes(bytes_of(value, arena)?.into());
+    Some(Attachment { kind: AttachmentKind::Image, ..named(None, Some(mime), Some(source)) })
+}
+
+/// A picture at an address, or in it.
+pub(super) fn of_address(address: &str) -> Option<Attachment<'_>> {
+    let data = address.strip_prefix("data:").and_then(|data| data.split_once(','));
+    let (mime, source) = match data {
+        Some((kind, bytes)) => (kind.split(';').next(), Source::Bytes(decode(bytes)?.into())),
+        None if is_uri(address) && address.len() <= MAX_ADDRESS => {
+            (None, Source::Uri(Cow::Owned(unsigned(address).into_owned())))
+        }
+        None => return None,
+    };
+    let mime = mime.filter(|mime| !mime.is_empty());
+    Some(Attachment { kind: AttachmentKind::Image, ..named(None, mime, Some(source)) })
+}
+
 fn decode(text: &str) -> Option<Vec<u8>> {
     let small = text.len() / 4 * 3 <= MAX_BYTES;
     let bytes = small.then(|| STANDARD.decode(text.trim()).ok()).flatten()?;

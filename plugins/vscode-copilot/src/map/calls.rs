@@ -114,6 +114,12 @@ fn joined<'a>(own: ToolCall<'a>, call: &mut Call<'a>, draft: &mut Draft<'a>) -> 
     if let Some(json) = &call.rest {
         draft.rest.add_json("call", json);
     }
+    for picture in call.pictures.drain(..) {
+        // The page may show it too.
+        if !draft.message.attachments.iter().any(|shown| shown.source == picture.source) {
+            draft.message.attachments.push(picture);
+        }
+    }
     ToolCall { input: call.input.take(), output: call.output.take().map(Cow::Owned), ..own }
 }
 
@@ -123,6 +129,7 @@ pub(super) fn unseen<'a>(call: &mut Call<'a>) -> Draft<'a> {
     if let Some(json) = &call.rest {
         draft.rest.add_json("call", json);
     }
+    draft.message.attachments.append(&mut call.pictures);
     draft.message.tool_calls = vec![ToolCall {
         id: call.id.map(Cow::Borrowed),
         name: call.name.unwrap_or("tool").into(),

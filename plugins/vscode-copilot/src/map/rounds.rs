@@ -2,12 +2,11 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
-use satchel_importer::{Arena, JsonError, Leftover, ToolInput, json::Value};
+use satchel_importer::{Arena, Attachment, JsonError, Leftover, ToolInput, json::Value};
 
+use super::results::{self, Output};
 use crate::fields::{Fields, add, items};
 
-/// Deepest nesting of the elements of a rendered result.
-const MAX_DEPTH: usize = 64;
 /// What the extension puts behind the ids of calls.
 const SUFFIX: &str = "__vscode";
 /// Fields of a round that are known and kept.
@@ -38,7 +37,12 @@ pub(super) struct Rounds<'a> {
     unused: BTreeMap<&'a str, Vec<usize>>,
     /// No call before this one is unused.
     next: usize,
+    /// Results of calls that were not read yet.
     results: BTreeMap<&'a str, Value<'a>>,
+    /// What was not read of the results.
+    kept: BTreeMap<&'a str, Value<'a>>,
+    /// The field of the metadata in which an unknown field holds text.
+    unread: Option<&'static str>,
     /// Items of the list that are no rounds.
     others: Vec<Value<'a>>,
 }
@@ -62,6 +66,8 @@ pub(super) struct Call<'a> {
     pub(super) name: Option<&'a str>,
     pub(super) input: Option<ToolInput<'a>>,
     pub(super) output: Option<String>,
+    /// Pictures in its result.
+    pub(super) pictures: Vec<Attachment<'a>>,
     /// Whether a message has it.
     used: bool,
     /// Its other fields, as JSON text.
@@ -122,21 +128,25 @@ impl<'a> Rounds<'a> {
             Value::Text(text) => Some(ToolInput::of_text(text, arena)),
             Value::Raw(raw) => Some(ToolInput::of_json(raw, arena)),
         };
-        let output = id.map(|id| self.result(id, arena)).transpose()?.flatten();
+        let Output { text: output, pictures, .. } =
+            id.map(|id| self.result(id, arena)).transpose()?.unwrap_or_default();
         let rest = fields.into_rest(&["type"]).into_json();
-        Ok(Call { id, name, input, output, used: false, rest })
+        Ok(Call { id, name, input, output, pictures, used: false, rest })
     }
 
-    /// Takes the text of the result of a call. One without a text stays.
-    fn result(&mut self, id: &str, arena: &'a Arena) -> Result<Option<String>, JsonError> {
-        let text = match self.results.get(id).copied().unwrap_or_default() {
-            Value::Text(text) => Some(text.to_owned()),
-            value => Fields::of(value, arena)?.map(|result| result_text(&result)).transpose()?.flatten(),
+    /// Takes the result of a call. What is not read of it is kept.
+    fn result(&mut self, id: &'a str, arena: &'a Arena) -> Result<Output<'a>, JsonError> {
+        let value = self.results.remove(id).unwrap_or_default();
+        let output = match (value, Fields::of(value, arena)?) {
+            (Value::Text(text), _) => Output { text: Some(text.to_owned()), ..Output::default() },
+            (_, Some(result)) => results::read(result)?,
+            (other, None) => Output { rest: Some(other), ..Output::default() },
         };
-        if text.is_some() {
-            self.results.remove(id);
+        self.kept.extend(output.rest.map(|rest| (id, rest)));
+        if output.unread {
+            self.unread = Some("toolCallResults");
         }
-        Ok(text)
+        Ok(output)
     }
 
     /// Whether there are no rounds.
@@ -176,14 +186,20 @@ impl<'a> Rounds<'a> {
         invocations.len() == self.calls.len() && !invocations.iter().any(known)
     }
 
-    /// Adds what remains to the metadata; `said` and `thoughts` are the texts that messages have. Returns whether an unknown field holds text.
-    pub(super) fn add_to(self, metadata: &mut Fields<'a>, said: &str, thoughts: &str) -> bool {
+    /// Adds what remains to the metadata; `said` and `thoughts` are the texts that messages have. Returns the field in which an
+    /// unknown field holds text.
+    pub(super) fn add_to(
+        self,
+        metadata: &mut Fields<'a>,
+        said: &str,
+        thoughts: &str,
+    ) -> Option<&'static str> {
         let arena = metadata.arena();
         let (mut said, mut thoughts) = (Words::of(said), Words::of(thoughts));
-        let (mut remaining, mut unread) = (Vec::new(), false);
+        let (mut remaining, mut unread) = (Vec::new(), self.unread);
         for round in self.rounds {
             let rest = round.remaining(&mut said, &mut thoughts, arena);
-            unread |= rest.unread().is_some();
+            unread = unread.or_else(|| rest.unread().map(|_| "toolCallRounds"));
             remaining.push(rest.into_json().map_or_else(|| "{}".to_owned(), Cow::into_owned));
         }
         remaining.extend(self.others.iter().map(|other| other.json().into_owned()));
@@ -192,7 +208,7 @@ impl<'a> Rounds<'a> {
             metadata.push("toolCallRounds", Value::Raw(arena.alloc_str(&list)));
         }
         let mut results = Leftover::default();
-        self.results.into_iter().for_each(|(id, value)| add(&mut results, id, value));
+        self.results.into_iter().chain(self.kept).for_each(|(id, value)| add(&mut results, id, value));
         if let Some(json) = results.into_json() {
             metadata.push("toolCallResults", Value::Raw(arena.alloc_str(&json)));
         }
@@ -272,56 +288,9 @@ pub(super) fn joined<'a>(value: Value<'a>, arena: &'a Arena) -> Option<Cow<'a, s
     (!text.trim().is_empty()).then_some(text)
 }
 
-/// The texts of a result; none if one of its parts is something else.
-fn result_text(result: &Fields<'_>) -> Result<Option<String>, JsonError> {
-    let arena = result.arena();
-    let Some(raw) = result.get("content").raw() else { return Ok(None) };
-    let mut texts = Vec::new();
-    for part in items(raw, arena)? {
-        let value = Fields::of(part, arena)?.map(|part| part.get("value")).unwrap_or_default();
-        match value {
-            Value::Text(text) => texts.push(text.to_owned()),
-            value => match Fields::of(value, arena)?.map(|inside| inside.get("node")) {
-                Some(node) => texts.push(rendered(node, arena)?),
-                None => return Ok(None),
-            },
-        }
-    }
-    Ok(Some(texts.join("\n")).filter(|text| !text.trim().is_empty()))
-}
-
-/// The text of a rendered element: those of its children, each on a new line if it says so.
-fn rendered<'a>(root: Value<'a>, arena: &'a Arena) -> Result<String, JsonError> {
-    let mut text = String::new();
-    let mut stack = vec![(root, 0)];
-    while let Some((node, depth)) = stack.pop() {
-        let Some(node) = Fields::of(node, arena)? else { continue };
-        if node.get("lineBreakBefore").is_true() && !text.is_empty() && !text.ends_with('\n') {
-            text.push('\n');
-        }
-        text.push_str(node.get("text").text().unwrap_or_default());
-        if let Some(children) = node.get("children").raw().filter(|_| depth < MAX_DEPTH) {
-            stack.extend(items(children, arena)?.into_iter().rev().map(|child| (child, depth + 1)));
-        }
-    }
-    Ok(text)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn rendered_results_are_read_in_order() {
-        let arena = Arena::new();
-        let raw = r#"{"content":[{"value":{"node":{"type":1,"children":[
-            {"type":2,"text":"a","lineBreakBefore":false},
-            {"type":1,"children":[{"type":2,"text":"b","lineBreakBefore":true}]},
-            {"type":2,"text":"c"}]}}},{"value":"d"}]}"#;
-        let text = |raw| result_text(&Fields::parse(raw, &arena).expect("it is JSON")).expect("it is read");
-        assert_eq!(text(raw).as_deref(), Some("a\nbc\nd"));
-        assert_eq!(text(r#"{"content":[{"value":"a"},{"mimeType":"image/png","data":{}}]}"#), None);
-    }
 
     #[test]
     fn ids_are_compared_without_what_the_extension_adds() {

@@ -178,16 +178,21 @@ fn paths_of_any_shape_are_refused_alone() {
     let count = lines.len() - 1;
     lines.push(json!({"kind":2,"k":["requests", 0, "response"],"v":[],"i":4_294_967_296_u64}));
     let read = read(&log(&lines));
-    assert_eq!((messages(&read).len(), skips(&read).len()), (2, count));
+    assert_eq!((messages(&read).len(), skips(&read).len()), (2, count + 1));
 }
 
 #[test]
-fn a_change_that_leads_nowhere_inside_a_request_skips_the_request_alone() {
+fn a_change_that_leads_nowhere_inside_a_request_is_skipped_alone() {
     let requests = json!([request(0, &json!([])), request(1, &json!([]))]);
-    let lines = [start(&requests), json!({"kind":1,"k":["requests",0,"message","text","deep"],"v":1})];
+    let lines = [
+        start(&requests),
+        json!({"kind":1,"k":["requests",0,"message","text","deep"],"v":1}),
+        push(json!(["requests", 0, "response"]), json!([{"value":"x"}]), Some(0)),
+    ];
     let read = read(&log(&lines));
     assert_eq!(skips_of(&read, RecordKind::Message), 1);
-    assert_eq!(messages(&read)[0].id, "q1");
+    let ids: Vec<_> = messages(&read).into_iter().map(|message| message.id.as_str()).collect();
+    assert_eq!(ids, ["q0", "a0", "q1"]);
 }
 
 #[test]
@@ -291,4 +296,57 @@ fn answers_of_many_equal_parts_are_read_in_time() {
         many(json!({"requestId":"q","responseId":"q","message":{"text":"x"},"response":[{"value":"x"}]}));
     assert_eq!(messages(&read(&log(&[start(&json!(same))]))).len(), 30_000);
     assert!(begun.elapsed() < Duration::from_mins(1), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn fields_of_any_length_and_number_are_reported() {
+    let words = "unsent words ".repeat(220_000);
+    let mut document = json!({"version":3,"sessionId":"s","creationDate":1,"unsentRequests":[words],"requests":[request(0, &json!([]))]});
+    let named = |lines: &[Line], name: &str| {
+        lines.iter().any(|line| matches!(line, Line::Warning(warning) if warning.message.contains(name)))
+    };
+    for repeat in [1, 5] {
+        document["unsentRequests"] = json!([words.repeat(repeat)]);
+        let lines = read_as("a.json", document.to_string().as_bytes());
+        assert!(named(&lines, "unsentRequests") && messages(&lines).len() == 1);
+    }
+    for number in 0..3_000 {
+        document[format!("odd{number}")] = json!(1);
+    }
+    document["unsentRequests"] = json!(null);
+    for (name, bytes) in
+        [("a.json", document.to_string().into_bytes()), (NAME, log(&[json!({"kind":0,"v":document})]))]
+    {
+        let lines = read_as(name, &bytes);
+        assert!(named(&lines, "left out") && messages(&lines).len() == 1, "{name}");
+    }
+}
+
+#[test]
+fn repeated_keys_are_reported() {
+    let text = r#"{"version":3,"sessionId":"s","creationDate":1,"customTitle":"one","customTitle":"two","requests":[
+        {"requestId":"q","message":{"text":"a"},"response":[{"value":"first","value":"x"}],"response":[{"value":"b"}]}]}"#;
+    for (name, text) in
+        [("a.json", text.to_owned()), (NAME, format!("{{\"kind\":0,\"v\":{}}}", text.replace('\n', "")))]
+    {
+        let lines = read_as(name, text.as_bytes());
+        let warned = |key: &str| {
+            let message = format!("{key:?} twice");
+            lines
+                .iter()
+                .any(|line| matches!(line, Line::Warning(warning) if warning.message.contains(&message)))
+        };
+        assert!(["customTitle", "response", "value"].into_iter().all(warned), "{name}: {lines:?}");
+    }
+}
+
+#[test]
+fn an_answer_of_too_many_messages_is_cut_off() {
+    let response: Vec<Value> = (0..30_000).map(|_| json!({"kind":"command"})).collect();
+    let mut failed = request(0, &json!(response));
+    failed["result"] = json!({"errorDetails":{"message":"It is kept."}});
+    let lines = read(&log(&[start(&json!([failed, request(1, &json!([{"value":"x"}]))]))]));
+    let ids: Vec<_> = messages(&lines).into_iter().map(|message| message.id.as_str()).collect();
+    assert_eq!((ids.len(), &ids[20_001..]), (20_004, &["a0:20000", "q1", "a1"][..]));
+    assert_eq!(lines.iter().filter(|line| matches!(line, Line::Warning(_))).count(), 1);
 }

@@ -1,9 +1,10 @@
 //! Both directions of the round trip. Rules of the README that both apply:
 //! - empty items, messages that the receipt reports as skipped, and copies of messages are ignored;
 //! - a message inside another one answers it, whatever parent it names;
-//! - the content counts where it has words; the text beside it is its copy.
+//! - the content counts where it has words; the text beside it is its copy;
+//! - what agents say beside the first one of their group are answers of their own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use satchel_importer::testkit::round_trip::{
     Chat, RoundTrip, SourceFile, Stored, StoredMessage, Turn, arrange, text_of, time_text,
@@ -37,6 +38,7 @@ fn text_or_json(value: &Value) -> String {
 // From the file.
 
 /// A message of the file with the name of the one above.
+#[derive(Clone)]
 struct Found<'v> {
     name: String,
     above: Option<String>,
@@ -53,7 +55,7 @@ fn source_chat(locator: &str, export: &Value, file: &SourceFile<'_>) -> Option<C
         collect(&export[list], &format!("{locator}.{list}"), None, file, &mut found);
     }
     chain(&mut found);
-    let turns = found.iter().enumerate().map(|(place, found)| (source_turn(found), Some(place))).collect();
+    let turns = found.iter().flat_map(source_turns).enumerate().map(|(at, turn)| (turn, Some(at))).collect();
     Some(Chat {
         key: text_of(&export["conversationId"])?,
         title: text_of(&export["title"]),
@@ -106,6 +108,42 @@ fn chain(found: &mut [Found<'_>]) {
     for pair in order.windows(2) {
         found[pair[1]].above = Some(found[pair[0]].name.clone());
     }
+}
+
+/// The answer of the first agent, and those of the others.
+fn source_turns(found: &Found<'_>) -> Vec<Turn> {
+    let empty = Vec::new();
+    let content = found.value["content"].as_array().unwrap_or(&empty);
+    let others = content.iter().filter_map(|part| other_agent(part, content));
+    let with = |agent: Option<&str>| {
+        let mut value = found.value.clone();
+        let own = |part: &&Value| other_agent(part, content) == agent;
+        if !content.is_empty() {
+            value["content"] = content.iter().filter(own).cloned().collect();
+        }
+        if agent.is_some() {
+            value["files"] = Value::Null;
+            value["attachments"] = Value::Null;
+        }
+        value
+    };
+    let mut turns = vec![source_turn(&Found { value: &with(None), ..found.clone() })];
+    for agent in others.collect::<BTreeSet<_>>() {
+        let name = format!("{} {agent}", found.name);
+        turns.push(source_turn(&Found { name, value: &with(Some(agent)), above: found.above.clone() }));
+    }
+    turns
+}
+
+/// The agent that wrote a part, unless it is the first of its group. Agents that were added to a conversation are never the first.
+fn other_agent<'v>(part: &'v Value, content: &'v [Value]) -> Option<&'v str> {
+    let of_group = |other: &&Value| !part["groupId"].is_null() && other["groupId"] == part["groupId"];
+    let added = |agent: &&str| {
+        agent.rsplit_once("____").is_some_and(|(_, number)| number.parse::<u32>().is_ok_and(|n| n > 0))
+    };
+    let mut agents = content.iter().filter(of_group).filter_map(|other| other["agentId"].as_str());
+    let first = agents.find(|agent| !added(agent));
+    part["agentId"].as_str().filter(|agent| !part["groupId"].is_null() && first != Some(agent))
 }
 
 fn source_turn(found: &Found<'_>) -> Turn {
@@ -273,7 +311,10 @@ fn stored_turn(stored: &Stored, at: usize, pieces: &BTreeMap<usize, &'static str
         before.splice(0..0, texts.into_iter().map(|text| part(kind, text)));
         above = stored.messages[index].parent;
     }
-    let name = |at: usize| stored.messages[at].id.clone().unwrap_or_else(|| format!("#{at}"));
+    let name = |at: usize| {
+        let message = &stored.messages[at];
+        message.id.clone().or_else(|| name_of_other(message)).unwrap_or_else(|| format!("#{at}"))
+    };
     Turn {
         id: name(at),
         parent: message.metadata_text("node_parent").or_else(|| above.map(name)),
@@ -281,6 +322,12 @@ fn stored_turn(stored: &Stored, at: usize, pieces: &BTreeMap<usize, &'static str
         time: message.time_text("createdAt"),
         parts: stored_parts(message, before),
     }
+}
+
+/// The name of the answer of another agent.
+fn name_of_other(message: &StoredMessage) -> Option<String> {
+    let agent = message.raw["pieces"][0]["agentId"].as_str()?;
+    Some(format!("{} {agent}", message.metadata_text("messageId")?))
 }
 
 /// The parts in the order that the metadata gives.

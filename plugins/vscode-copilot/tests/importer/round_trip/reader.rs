@@ -152,7 +152,7 @@ fn answer_parts(request: &Value) -> Parts {
     let mut calls = 0;
     let items = match &request["response"] {
         Value::Array(items) => items.clone(),
-        Value::String(_) => vec![request["response"].clone()],
+        Value::String(_) | Value::Object(_) => vec![request["response"].clone()],
         _ => Vec::new(),
     };
     let mut add = |kind: &str, text: &str| match parts.last_mut() {
