@@ -1,4 +1,4 @@
-//! Tells a client that waits that its request goes on.
+//! Sends progress notifications while a request runs or waits.
 
 use std::time::Duration;
 
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_client_that_asks_is_told_that_its_call_goes_on_or_waits_for_others() {
+    async fn a_client_that_asks_gets_progress_while_its_call_runs_or_waits() {
         let mut client = Client::connected().await;
         // All calls that run at once, without progress; then one that waits.
         for id in 1..=u64::try_from(crate::server::MAX_CALLS).unwrap() - 1 {
@@ -115,19 +115,19 @@ mod tests {
         client.search(100, json!({"progressToken": "runs"})).await;
         let mut before = 0.0;
         for _ in 0..3 {
-            let told = client.receive().await;
-            assert_eq!(told["method"], "notifications/progress", "{told}");
-            assert_eq!(told["params"]["progressToken"], "runs", "{told}");
-            assert_eq!(told["params"]["message"], "waiting for the daemon", "{told}");
-            let progress = told["params"]["progress"].as_f64().unwrap();
-            assert!(progress > before, "{told}");
+            let notification = client.receive().await;
+            assert_eq!(notification["method"], "notifications/progress", "{notification}");
+            assert_eq!(notification["params"]["progressToken"], "runs", "{notification}");
+            assert_eq!(notification["params"]["message"], "waiting for the daemon", "{notification}");
+            let progress = notification["params"]["progress"].as_f64().unwrap();
+            assert!(progress > before, "{notification}");
             before = progress;
         }
         client.search(101, json!({"progressToken": 7})).await;
         loop {
-            let told = client.receive().await;
-            if told["params"]["progressToken"] == 7 {
-                assert_eq!(told["params"]["message"], "waiting for other calls", "{told}");
+            let notification = client.receive().await;
+            if notification["params"]["progressToken"] == 7 {
+                assert_eq!(notification["params"]["message"], "waiting for other calls", "{notification}");
                 break;
             }
         }

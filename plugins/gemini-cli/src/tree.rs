@@ -7,17 +7,17 @@ use crate::{
     record::{Piece, Record, Slot},
 };
 
-mod said;
+mod emitted;
 
-pub(crate) use said::Repeat;
-use said::Said;
+use emitted::EmittedPieces;
+pub(crate) use emitted::Repeat;
 
 /// Messages of one file. Real ones have some thousands, and the id of each is in memory.
 pub(crate) const MAX_MESSAGES: usize = 150_000;
 /// Bytes of their ids.
 const MAX_ID_BYTES: usize = 12 * 1024 * 1024;
 /// Digests of what they hold.
-const MAX_SAID: usize = 500_000;
+const MAX_EMITTED: usize = 500_000;
 
 /// The place of a message.
 #[derive(Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub(crate) struct MessageTree {
     head: Option<u32>,
     /// How often each id was wanted, by its digest.
     ids: BTreeMap<u64, u32>,
-    said: Said,
+    emitted: EmittedPieces,
     /// The messages of the checkpoint that is being read.
     checkpoint: Option<Vec<u64>>,
     /// How many messages there were, with those that came again after they were taken back.
@@ -94,7 +94,7 @@ impl MessageTree {
             || self.known.len() >= MAX_MESSAGES
             || self.order.len() >= MAX_MESSAGES
             || self.id_bytes >= MAX_ID_BYTES
-            || self.said.len() >= MAX_SAID
+            || self.emitted.len() >= MAX_EMITTED
     }
 
     /// What becomes of the pieces of a message. Of one that is new in part, the rest is removed.
@@ -173,7 +173,7 @@ impl MessageTree {
 
     fn place(&mut self, key: u64, record: &Record<'_>, piece: &mut Piece<'_>) -> Outcome {
         let round = self.known.get(&key).map_or(0, |known| known.round);
-        if let Some(repeat) = self.said.repeats(round, piece) {
+        if let Some(repeat) = self.emitted.repeats(round, piece) {
             return Outcome::Repeated(repeat);
         }
         let wanted = self.wanted_id(key, record, piece);
@@ -184,7 +184,7 @@ impl MessageTree {
         self.id_bytes += place.id.len();
         self.pieces.push(place.id.as_str().into());
         self.head = Some(number);
-        self.said.note(round, piece);
+        self.emitted.note(round, piece);
         self.note(key, piece, number);
         Outcome::New(place)
     }

@@ -1,4 +1,4 @@
-//! What is said about a whole answer: its result, tokens, model, times and sources.
+//! Facts about a whole answer: its result, tokens, model, times and sources.
 
 use std::borrow::Cow;
 
@@ -59,7 +59,7 @@ const METADATA: [&str; 20] = [
 const TIMES_FROM: u64 = 1_000_000_000_000;
 /// Quotations and references of one answer that become citations; the metadata keeps all of them.
 const MAX_CITATIONS: usize = 1_000;
-/// Adds what is said about the whole answer to its first message, which stays the first one when the answer grows.
+/// Adds the facts about the whole answer to its first message, which stays the first one when the answer grows.
 pub(super) fn keep<'a>(
     mut fields: Fields<'a>,
     result: Fields<'a>,

@@ -74,7 +74,7 @@ struct Answer<'a, 'e> {
     thought: Option<Thought<'a>>,
     too_many: bool,
     by_order: bool,
-    said: String,
+    shown: String,
     thoughts: String,
 }
 
@@ -155,7 +155,7 @@ impl<'a, 'e> Answer<'a, 'e> {
             thought: None,
             too_many: false,
             by_order: false,
-            said: String::new(),
+            shown: String::new(),
             thoughts: String::new(),
         }
     }
@@ -295,7 +295,7 @@ impl<'a, 'e> Answer<'a, 'e> {
         }
         let mut draft = Draft::new(Role::Assistant);
         if !text.trim().is_empty() {
-            self.said.push_str(&text);
+            self.shown.push_str(&text);
             draft.set_text(text);
         }
         if !extras.is_empty() {
@@ -360,7 +360,7 @@ impl<'a, 'e> Answer<'a, 'e> {
 
     /// The messages; what remains of the rounds goes back to the metadata.
     fn finish(self, metadata: &mut Fields<'a>) -> Vec<Draft<'a>> {
-        let unread = self.rounds.add_to(metadata, &self.said, &self.thoughts);
+        let unread = self.rounds.add_to(metadata, &self.shown, &self.thoughts);
         let mut drafts = self.drafts;
         if let (Some(first), Some(field)) = (drafts.first_mut(), unread) {
             first.rest.mark_unread(field);

@@ -186,19 +186,19 @@ impl<'a> Rounds<'a> {
         invocations.len() == self.calls.len() && !invocations.iter().any(known)
     }
 
-    /// Adds what remains to the metadata; `said` and `thoughts` are the texts that messages have. Returns the field in which an
+    /// Adds what remains to the metadata; `shown` and `thoughts` are the texts that messages have. Returns the field in which an
     /// unknown field holds text.
     pub(super) fn add_to(
         self,
         metadata: &mut Fields<'a>,
-        said: &str,
+        shown: &str,
         thoughts: &str,
     ) -> Option<&'static str> {
         let arena = metadata.arena();
-        let (mut said, mut thoughts) = (Words::of(said), Words::of(thoughts));
+        let (mut shown, mut thoughts) = (Words::of(shown), Words::of(thoughts));
         let (mut remaining, mut unread) = (Vec::new(), self.unread);
         for round in self.rounds {
-            let rest = round.remaining(&mut said, &mut thoughts, arena);
+            let rest = round.remaining(&mut shown, &mut thoughts, arena);
             unread = unread.or_else(|| rest.unread().map(|_| "toolCallRounds"));
             remaining.push(rest.into_json().map_or_else(|| "{}".to_owned(), Cow::into_owned));
         }
@@ -217,9 +217,9 @@ impl<'a> Rounds<'a> {
 }
 
 impl<'a> Round<'a> {
-    fn remaining(self, said: &mut Words, thoughts: &mut Words, arena: &'a Arena) -> Leftover<'a> {
+    fn remaining(self, shown: &mut Words, thoughts: &mut Words, arena: &'a Arena) -> Leftover<'a> {
         let mut rest = self.rest;
-        if let Some(text) = self.text.filter(|text| !said.take(text)) {
+        if let Some(text) = self.text.filter(|text| !shown.take(text)) {
             rest.push("response", Value::Text(text));
         }
         let mut thinking = self.thinking.unwrap_or_else(|| Fields::none(arena));

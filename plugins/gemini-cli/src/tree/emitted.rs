@@ -24,9 +24,9 @@ pub(crate) enum Repeat {
     Changed,
 }
 
-/// What the messages of one file have said so far. The number of a message is another one if it comes again after it was taken back.
+/// What the messages of one file have brought so far. The number of a message is another one if it comes again after it was taken back.
 #[derive(Debug, Default)]
-pub(super) struct Said {
+pub(super) struct EmittedPieces {
     /// The first version of each piece, by the number of the message, the slot and the key.
     pieces: BTreeMap<u64, Version>,
     /// Files and unknown parts, by the number of the message.
@@ -49,7 +49,7 @@ struct Version {
     rest: u32,
 }
 
-impl Said {
+impl EmittedPieces {
     /// How many digests are kept.
     pub(super) fn len(&self) -> usize {
         self.pieces.len()
