@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use satchel_importer::{Bundle, Detection, Element, ImportError, JsonArray, JsonError, json::Value};
+use satchel_importer::{Bundle, Detection, Element, ImportError, JsonArray, JsonError, Parser, json::Value};
 
 use crate::{
     layout,
@@ -170,8 +170,12 @@ fn is_export(element: &Element<'_>) -> Option<bool> {
                 }
                 "messages" if json.enter_array()? => {
                     messages = true;
+                    let mut looks = Some(&mut messages);
                     while json.item()? {
-                        json.skip_value()?;
+                        match looks.take() {
+                            Some(messages) => look_at_message(&mut json, messages)?,
+                            None => json.skip_value()?,
+                        }
                     }
                 }
                 _ => json.skip_value()?,
@@ -186,6 +190,18 @@ fn is_export(element: &Element<'_>) -> Option<bool> {
     // Exports of others may be large, so no more of them is read.
     let may_be = first.is_some_and(|first| MEMBERS.contains(&first));
     if may_be { None } else { Some(false) }
+}
+
+/// Says whether the value begins as a message of an export does, and skips the rest of it.
+fn look_at_message(json: &mut Parser<'_>, fits: &mut bool) -> Result<(), JsonError> {
+    *fits = false;
+    if json.enter_object()? {
+        while let Some(key) = json.key()? {
+            *fits |= matches!(key, "info" | "parts");
+            json.skip_value()?;
+        }
+    }
+    Ok(())
 }
 
 /// Looks at the first element of growing heads of a file until one fits.

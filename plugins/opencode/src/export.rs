@@ -11,13 +11,16 @@ use crate::{
     fields::{Fields, list_of, value},
     message::{Info, Record, parts_of},
     order::{self, Entry, LastPieces, MAX_MESSAGES, PieceIds},
-    reading::{MAX_LENGTH, Reports, messages, shortened, unless_malformed},
-    session::{Facts, Session},
+    reading::{self, MAX_LENGTH, Reports, shortened, unless_malformed},
+    session::{Facts, MAX_LIST, Session},
 };
 
 /// The fields of an export; all but the messages are read in the first pass.
 const LISTS: [(&str, RecordKind); 3] =
     [("messages", RecordKind::Message), ("info", RecordKind::File), ("todos", RecordKind::File)];
+
+/// Places behind an export that are reported.
+const MAX_OTHERS: usize = 64;
 
 /// What the first pass found.
 #[derive(Default)]
@@ -60,6 +63,21 @@ pub(crate) fn read(bundle: &Bundle, path: &str, sink: &mut Sink) -> Result<(), I
     })?;
     for name in outcome.others {
         sink.warn(path, &format!("its field {:?} is unknown and was not read", shortened(&name)));
+    }
+    report_others(bundle, path, sink)
+}
+
+/// Reports what stands behind the export, such as those of other sessions.
+fn report_others(bundle: &Bundle, path: &str, sink: &mut Sink) -> Result<(), ImportError> {
+    let mut others = Vec::new();
+    JsonArray::new(path).limit(MAX_LENGTH).survey(bundle, |element| {
+        if element.index() > 0 {
+            others.push(element.locator());
+        }
+        Ok(others.len() < MAX_OTHERS)
+    })?;
+    for place in others {
+        sink.skip(RecordKind::Conversation, &place, "a file can have the export of only one session")?;
     }
     Ok(())
 }
@@ -116,17 +134,21 @@ impl Survey {
             Ok(true)
         });
         not_found_is_empty(walk)?;
+        // Their ids are not needed any more, and may be most of the memory.
+        drop((ids, pieces));
         survey.parents = order::parents(entries, &last);
         Ok(survey)
     }
 
     /// Reads the session or its list of tasks.
     fn read_member(&mut self, bundle: &Bundle, path: &str, pointer: &str) -> Result<(), ImportError> {
-        let mut texts = Vec::new();
+        let (mut texts, mut bytes) = (Vec::new(), 0);
         not_found_is_empty(member(path, pointer).survey(bundle, |element| {
             // The walk has not checked what is inside of the element.
+            bytes += element.text().len();
             texts.extend(value(element.text(), element.arena()).ok());
-            Ok(true)
+            // A longer list is not kept, so the rest of it is not needed.
+            Ok(bytes <= MAX_LIST)
         }))?;
         if pointer == "/todos" {
             self.session.add_tasks(&list_of(texts.iter()));
@@ -152,7 +174,8 @@ impl Survey {
             created = info.created;
             facts.add(info, id);
         })?;
-        if entries.len() >= MAX_MESSAGES || !ids.insert(id.to_owned()) {
+        let fits = entries.len() < MAX_MESSAGES && !pieces.is_full();
+        if !fits || !ids.insert(id.to_owned()) {
             self.repeated.insert(element.index());
             return Ok(());
         }
@@ -190,9 +213,10 @@ impl Survey {
             let place = format!("{place}#{}", shortened(&id));
             sink.skip(RecordKind::Message, &place, ids.reason())?;
         }
-        reports.add(&record, role, &place, sink);
+        reports.add(&record, role, &place, sink)?;
         let parent = self.parents.get(&element.index()).map(String::as_str);
-        sink.more_messages(&messages(record.pieces, parent))
+        reading::emit(record.pieces, parent, sink)?;
+        Ok(())
     }
 }
 

@@ -1,8 +1,11 @@
 //! Takes the fields of an object one by one, so that the rest of them can be kept.
 
+use std::borrow::Cow;
+
 use satchel_importer::{
     Arena, JsonError, Leftover, Parser,
     json::{Value, time_of_text},
+    natural_key,
 };
 
 /// Members of one object and items of one list. Objects of real sessions have fewer than a hundred.
@@ -100,6 +103,20 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// Changes each value that is an object, in one walk: there may be many.
+    pub(crate) fn change_objects(&mut self, change: impl Fn(&mut Self)) -> Result<(), JsonError> {
+        for (_, value) in &mut self.list {
+            let Some(raw) = value.raw().filter(|raw| raw.starts_with('{')) else { continue };
+            let mut object = Self::parse(raw, self.arena)?;
+            let length = object.list.len();
+            change(&mut object);
+            if object.list.len() < length {
+                *value = Value::Raw(self.arena.alloc_str(&object.into_json()));
+            }
+        }
+        Ok(())
+    }
+
     /// Appends a field.
     pub(crate) fn push(&mut self, key: &'a str, value: Value<'a>) {
         self.list.push((key, value));
@@ -119,7 +136,7 @@ impl<'a> Fields<'a> {
     pub(crate) fn into_json(self) -> String {
         let mut rest = Leftover::default();
         self.iter().for_each(|(key, value)| add(&mut rest, key, value));
-        rest.into_json().map_or_else(|| "{}".to_owned(), std::borrow::Cow::into_owned)
+        rest.into_json().map_or_else(|| "{}".to_owned(), Cow::into_owned)
     }
 
     /// Adds the fields that are left to others. A text in one that is not among `known` is noted.
@@ -140,6 +157,11 @@ impl<'a> Fields<'a> {
             .for_each(|(key, value)| rest.note_unknown(key, value));
         rest.unread()
     }
+}
+
+/// The id that the name of a file gives; a name may be longer than an id.
+pub(crate) fn id_of_name(name: &str) -> Cow<'_, str> {
+    if name.len() <= MAX_ID { Cow::Borrowed(name) } else { Cow::Owned(natural_key(&[Some(name)])) }
 }
 
 /// The items of the JSON text of a list; none if it is another value.

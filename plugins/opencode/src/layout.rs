@@ -3,9 +3,9 @@
 use satchel_importer::names;
 
 /// How the ids of sessions, messages and parts begin.
-const SESSION: &str = "ses";
-const MESSAGE: &str = "msg";
-const PART: &str = "prt";
+const SESSION: &str = "ses_";
+const MESSAGE: &str = "msg_";
+const PART: &str = "prt_";
 
 /// What a file of the storage is. `root` is the folder with `message/` and `part/`, with its last `/`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

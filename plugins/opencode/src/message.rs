@@ -66,6 +66,8 @@ pub(crate) struct Record<'a> {
     /// A mark of a text that is not known: it may say that the program wrote the text.
     pub(crate) unknown_mark: Option<&'a str>,
     pub(crate) unreadable: bool,
+    /// The parts that cannot be read, and why.
+    pub(crate) broken: Vec<(String, String)>,
 }
 
 impl<'a> Info<'a> {
@@ -105,13 +107,11 @@ impl<'a> Info<'a> {
     }
 }
 
-/// The parts in the JSON text of a list.
+/// The parts in the JSON text of a list, also those that are no objects.
 pub(crate) fn parts_of<'a>(raw: &'a str, arena: &'a Arena) -> Result<Vec<PartText<'a>>, ImportError> {
     let mut parts = Vec::new();
     for (at, value) in items(raw, arena)?.into_iter().enumerate() {
-        let text = value.raw().filter(|raw| raw.starts_with('{'));
-        let text = text.ok_or_else(|| ImportError::malformed(format!("its part {at} is not an object")))?;
-        parts.push(PartText { text, key: at.to_string() });
+        parts.push(PartText { text: value.raw().unwrap_or_default(), key: at.to_string() });
     }
     Ok(parts)
 }
@@ -150,7 +150,13 @@ impl<'a> Record<'a> {
     ) -> Result<Self, ImportError> {
         let arena = info.fields.arena();
         let mut builder = Builder {
-            record: Self { pieces: Vec::new(), unknown: Vec::new(), unknown_mark: None, unreadable: false },
+            record: Self {
+                pieces: Vec::new(),
+                unknown: Vec::new(),
+                unknown_mark: None,
+                unreadable: false,
+                broken: Vec::new(),
+            },
             id,
             role: info.role,
             created: info.created,
@@ -161,8 +167,16 @@ impl<'a> Record<'a> {
             compacts: false,
         };
         for part in parts {
-            let read = MessagePart::read(Fields::parse(part.text, arena)?, decode)?;
-            builder.add(read, &part.key);
+            if !part.text.starts_with('{') {
+                builder.record.broken.push((part.key.clone(), "it is not an object".to_owned()));
+                continue;
+            }
+            match Fields::parse(part.text, arena).and_then(|fields| MessagePart::read(fields, decode)) {
+                Ok(read) => builder.add(read, &part.key),
+                Err(error) => {
+                    builder.record.broken.push((part.key.clone(), ImportError::from(error).message));
+                }
+            }
         }
         builder.finish(info, system)
     }
@@ -200,28 +214,28 @@ impl<'a> Builder<'a> {
             What::Note => self.note(rest),
             What::Compaction => {
                 self.compacts = true;
-                self.own(time).parts.push(rest);
+                self.own(own_id, named, time).parts.push(rest);
             }
             What::File(file) => {
-                let own = self.own(time);
+                let own = self.own(own_id, named, time);
                 own.message.attachments.push(file);
                 own.parts.push(rest);
             }
             What::Text(text) if self.role == Role::User => {
-                let own = self.own(time);
+                let own = self.own(own_id, named, time);
                 own.texts.push(text.into());
                 own.parts.push(rest);
             }
-            What::Text(text) => self.said(own_id, named, self.role, time, text, rest),
+            What::Text(text) => self.add_text(own_id, named, self.role, time, text, rest),
             What::Synthetic(text) => {
                 let role = if self.role == Role::User { Role::System } else { self.role };
-                self.said(own_id, named, role, time, text, rest);
+                self.add_text(own_id, named, role, time, text, rest);
                 if let Some(piece) = self.record.pieces.last_mut() {
                     piece.hidden |= role == Role::System;
                 }
             }
             What::Thought(text) => {
-                self.said(own_id, named, Role::Assistant, time, text, rest);
+                self.add_text(own_id, named, Role::Assistant, time, text, rest);
                 if let Some(piece) = self.record.pieces.last_mut() {
                     piece.message.is_thought = true;
                 }
@@ -238,13 +252,12 @@ impl<'a> Builder<'a> {
     }
 
     /// The piece with the texts and files of the person, which comes first; in an answer, a new piece.
-    fn own(&mut self, time: Option<i64>) -> &mut Piece<'a> {
+    fn own(&mut self, id: Cow<'a, str>, named: bool, time: Option<i64>) -> &mut Piece<'a> {
         let pieces = &mut self.record.pieces;
         let known = pieces.first().is_some_and(|piece| piece.message.role == Role::User);
         if self.role != Role::User {
-            let id = format!("{}:{}", self.id, pieces.len());
-            let mut piece = Piece::new(id.into(), self.role, time.or(self.created));
-            (piece.own_id, piece.parts) = (false, std::mem::take(&mut self.notes));
+            let mut piece = Piece::new(id, self.role, time.or(self.created));
+            (piece.own_id, piece.parts) = (named, std::mem::take(&mut self.notes));
             return pieces.push_mut(piece);
         }
         if !known {
@@ -262,7 +275,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn said(
+    fn add_text(
         &mut self,
         id: Cow<'a, str>,
         named: bool,
@@ -283,7 +296,7 @@ impl<'a> Builder<'a> {
         let result_id = format!("{id}:result");
         let mut piece = Piece::new(id, Role::Assistant, tool.started.or(self.created));
         piece.own_id = named;
-        piece.message.tool_calls.push(tool.call);
+        piece.message.tool_calls = vec![tool.call];
         piece.parts.push(rest);
         let Some(result) = tool.result else {
             if tool.state != "{}" {

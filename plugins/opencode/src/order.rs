@@ -8,6 +8,8 @@ use crate::message::Record;
 pub(crate) const MAX_MESSAGES: usize = 100_000;
 /// Pieces of the messages of one session.
 const MAX_PIECES: usize = 400_000;
+/// Bytes of their ids, which are all kept in the memory of the guest. Those of the program have 30 bytes each.
+const MAX_ID_BYTES: usize = 16 * 1024 * 1024;
 
 /// Where a message belongs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,15 +35,24 @@ pub(crate) fn sort<T>(entries: &mut [Entry<T>]) {
 
 /// Gives each piece its parent, and leaves out those whose id an earlier one has.
 #[derive(Debug, Default)]
-pub(crate) struct PieceIds(BTreeSet<String>);
+pub(crate) struct PieceIds {
+    ids: BTreeSet<String>,
+    bytes: usize,
+    /// Whether a piece did not fit.
+    full: bool,
+}
 
 impl PieceIds {
     /// Removes the pieces whose ids are taken, and returns their ids.
     pub(crate) fn claim(&mut self, record: &mut Record<'_>) -> Vec<String> {
         let mut repeated = Vec::new();
         record.pieces.retain(|piece| {
-            let new = self.0.len() < MAX_PIECES && self.0.insert(piece.id.to_string());
-            if !new {
+            let fits = self.ids.len() < MAX_PIECES && self.bytes + piece.id.len() <= MAX_ID_BYTES;
+            let new = fits && self.ids.insert(piece.id.to_string());
+            if new {
+                self.bytes += piece.id.len();
+            } else {
+                self.full |= !fits;
                 repeated.push(piece.id.to_string());
             }
             new
@@ -49,9 +60,14 @@ impl PieceIds {
         repeated
     }
 
+    /// Whether there is no place for more pieces.
+    pub(crate) fn is_full(&self) -> bool {
+        self.full
+    }
+
     /// Why a piece is left out.
     pub(crate) fn reason(&self) -> &'static str {
-        if self.0.len() >= MAX_PIECES {
+        if self.full {
             return "the session has more messages than fit";
         }
         "an earlier part or message has the same id"

@@ -167,17 +167,14 @@ fn text<'a>(fields: &mut Fields<'a>) -> What<'a> {
 fn remove_private(fields: &mut Fields<'_>) -> Result<(), JsonError> {
     for key in ["metadata", "providerMetadata"] {
         let Some(mut providers) = fields.take_object(key)? else { continue };
-        let names: Vec<&str> = providers.iter().map(|(name, _)| name).collect();
         for name in PRIVATE {
             providers.take(name);
         }
-        for name in names {
-            let Some(mut own) = providers.take_object(name)? else { continue };
+        providers.change_objects(|own| {
             for name in PRIVATE {
                 own.take(name);
             }
-            providers.put(name, own);
-        }
+        })?;
         fields.put(key, providers);
     }
     Ok(())

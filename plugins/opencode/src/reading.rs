@@ -8,6 +8,8 @@ use crate::{fields::Fields, message::Record, piece::Piece};
 
 /// Bytes of one file, or of one message with its parts. A guest has 128 MiB for it, its decoded texts and its files.
 pub(crate) const MAX_LENGTH: usize = 16 * 1024 * 1024;
+/// Messages that are emitted at once.
+const AT_ONCE: usize = 256;
 /// Characters of a name in a warning.
 const MAX_NAME: usize = 64;
 /// Different warnings about one session; one of a kind is enough to see that the format has changed.
@@ -69,7 +71,16 @@ pub(crate) struct Reports(BTreeSet<String>);
 
 impl Reports {
     /// Warns once of what is not understood in the messages of a session.
-    pub(crate) fn add(&mut self, record: &Record<'_>, role: Option<&str>, place: &str, sink: &mut Sink) {
+    pub(crate) fn add(
+        &mut self,
+        record: &Record<'_>,
+        role: Option<&str>,
+        place: &str,
+        sink: &mut Sink,
+    ) -> Result<(), ImportError> {
+        for (key, problem) in &record.broken {
+            sink.skip(RecordKind::Message, &format!("{place}#part {}", shortened(key)), problem)?;
+        }
         let role = role.map(|role| {
             format!("the role {:?} is unknown; the message is read as an answer", shortened(role))
         });
@@ -87,17 +98,30 @@ impl Reports {
         if record.unreadable {
             sink.warn(place, "a file in it cannot be decoded or is larger than 16 MiB; it is left out");
         }
+        Ok(())
     }
 }
 
-/// The messages of the pieces; each follows the one before it, and the first one follows `parent`.
-pub(crate) fn messages<'a>(pieces: Vec<Piece<'a>>, parent: Option<&str>) -> Vec<Message<'a>> {
-    let mut messages: Vec<Message<'a>> = Vec::with_capacity(pieces.len());
-    for piece in pieces {
-        let message = piece.finish(messages.last().map(|before| &*before.id).or(parent));
-        messages.push(message);
+/// Emits the pieces, some at a time, because there may be many. Each follows the one before it, and the first one follows `parent`.
+/// Returns the id of the last one.
+pub(crate) fn emit(
+    pieces: Vec<Piece<'_>>,
+    parent: Option<&str>,
+    sink: &mut Sink,
+) -> Result<Option<String>, ImportError> {
+    let mut last: Option<String> = None;
+    let mut pieces = pieces.into_iter().peekable();
+    while pieces.peek().is_some() {
+        let mut messages: Vec<Message<'_>> = Vec::new();
+        for piece in pieces.by_ref().take(AT_ONCE) {
+            let before = messages.last().map(|before| &*before.id).or(last.as_deref()).or(parent);
+            let message = piece.finish(before);
+            messages.push(message);
+        }
+        sink.more_messages(&messages)?;
+        last = messages.pop().map(|message| message.id.into_owned());
     }
-    messages
+    Ok(last)
 }
 
 pub(crate) fn shortened(name: &str) -> String {

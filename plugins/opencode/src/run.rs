@@ -1,17 +1,24 @@
 //! Reads all that detection claimed.
 
+use std::collections::BTreeSet;
+
 use satchel_importer::{Bundle, ImportError, Importer as _, RecordKind, Sink, Summary};
 
-use crate::{OpenCode, detect, export, storage, storage_index::StorageIndex};
+use crate::{OpenCode, detect, export, reading::read_object, storage, storage_index::StorageIndex};
 
 /// Reads every storage and export among the files, whatever `format` detection gave them.
 pub(crate) fn run(format: &str, bundle: &Bundle, sink: &mut Sink) -> Result<Summary, ImportError> {
     OpenCode::describe().version_of(format)?;
     let index = StorageIndex::read(bundle);
     let projects = detect::projects(bundle, &index)?;
+    let mut taken = BTreeSet::new();
     for ((root, project), sessions) in &projects {
+        let project = match index.project(root, project) {
+            Some(path) => read_object(bundle, path, RecordKind::File, sink)?,
+            None => None,
+        };
         for key in sessions {
-            storage::read(bundle, &index, *key, index.project(root, project), sink)?;
+            storage::read(bundle, &index, *key, project.as_deref(), &mut taken, sink)?;
         }
     }
     if !projects.is_empty() {

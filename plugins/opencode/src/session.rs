@@ -21,7 +21,7 @@ const PLACEHOLDERS: [&str; 2] = ["New session - ", "Child session - "];
 /// Characters of a title that is made of the first prompt.
 const MAX_TITLE: usize = 120;
 /// Bytes of a list that is kept with the session.
-const MAX_LIST: usize = 1024 * 1024;
+pub(crate) const MAX_LIST: usize = 1024 * 1024;
 /// Fields of a session that are known and kept as they are.
 const KEPT: [&str; 18] = [
     "agent",
@@ -51,7 +51,7 @@ pub(crate) struct Session {
     pub(crate) title: Option<String>,
     /// Microseconds.
     created: Option<i64>,
-    updated: Option<i64>,
+    pub(crate) updated: Option<i64>,
     archived: bool,
     subagent: bool,
     /// The other fields, as JSON text.

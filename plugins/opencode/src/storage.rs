@@ -1,21 +1,25 @@
 //! Reads a session from its many small files: first all messages without their parts, then each message with its parts.
 
-use std::collections::BTreeSet;
+use std::{borrow::Cow, collections::BTreeSet};
 
 use satchel_importer::{Arena, Bundle, ErrorKind, ImportError, RecordKind, Role, Sink};
 
 use crate::{
     detect,
-    fields::{Fields, value},
+    fields::{Fields, id_of_name, value},
     message::{Info, PartText, Record},
     order::{self, Entry, MAX_MESSAGES, PieceIds},
-    reading::{MAX_LENGTH, Reports, messages, peek_object, read_object, shortened, unless_malformed},
+    reading::{self, MAX_LENGTH, Reports, peek_object, read_object, shortened, unless_malformed},
     session::{Facts, Session},
     storage_index::{Key, SessionFiles, StorageIndex},
 };
 
 /// Prompts that are searched for a title.
 const MAX_PROMPTS: usize = 8;
+/// Bytes of the parts of such a prompt.
+const MAX_TITLE_BYTES: usize = 4 * 1024 * 1024;
+/// Parts of one message that have their own files; as many as a list inside of a message may have.
+const MAX_PARTS: usize = 50_000;
 
 /// A session in a storage.
 struct StoredSession<'r> {
@@ -30,28 +34,34 @@ struct StoredSession<'r> {
 /// Where a message is: the id in its name, and its path.
 type Source<'r> = (&'r str, &'r str);
 
-/// Reads the session `key`; `project` is the path of the file of its project.
+/// Reads the session `key`; `project` is the text of the file of its project, and `taken` has the ids of those before it.
 pub(crate) fn read(
     bundle: &Bundle,
     index: &StorageIndex<'_>,
     key: Key<'_>,
     project: Option<&str>,
+    taken: &mut BTreeSet<String>,
     sink: &mut Sink,
 ) -> Result<(), ImportError> {
     let Some(files) = index.sessions.get(&key) else { return Ok(()) };
-    StoredSession { bundle, index, files, root: key.0, id: key.1 }.read(project, sink)
+    StoredSession { bundle, index, files, root: key.0, id: key.1 }.read(project, taken, sink)
 }
 
 impl<'r> StoredSession<'r> {
-    fn read(&self, project: Option<&str>, sink: &mut Sink) -> Result<(), ImportError> {
+    fn read(
+        &self,
+        project: Option<&str>,
+        taken: &mut BTreeSet<String>,
+        sink: &mut Sink,
+    ) -> Result<(), ImportError> {
         let Some(locator) = self.locator() else { return Ok(()) };
         let session = self.session(project, sink)?;
         if self.files.messages.is_empty() {
             return sink.skip(RecordKind::Conversation, locator, "the session has no messages");
         }
         let (entries, facts) = self.survey(session.title.is_none())?;
-        let id = session.id.as_deref().unwrap_or(self.id);
-        sink.conversation(&session.conversation(id, &facts, detect::format_of(self.root), locator)?, &[])?;
+        let id = self.new_id(&session, taken, sink);
+        sink.conversation(&session.conversation(&id, &facts, detect::format_of(self.root), locator)?, &[])?;
         for list in &session.left_out {
             sink.warn(locator, &format!("the session's list {list:?} is longer than 1 MiB; it is left out"));
         }
@@ -72,13 +82,18 @@ impl<'r> StoredSession<'r> {
     fn session(&self, project: Option<&str>, sink: &mut Sink) -> Result<Session, ImportError> {
         let mut session = Session::default();
         if let Some((_, path)) = self.files.file {
-            if let Some(text) = read_object(self.bundle, path, RecordKind::File, sink)? {
-                let arena = Arena::new();
-                let fields = Fields::parse(arena.alloc_str(&text), &arena).map_err(Into::into);
-                match unless_malformed(fields.and_then(Session::read))? {
-                    Some(read) => session = read,
-                    None => sink.skip(RecordKind::File, path, "its fields cannot be read")?,
+            session = self.session_file(path, sink)?.unwrap_or_default();
+            let mut path = path;
+            // A session that moved to another project leaves its old file.
+            for other in &self.files.others {
+                let Some(read) = self.session_file(other, sink)? else { continue };
+                let newer = read.updated > session.updated || session.id.is_none();
+                let mut old = *other;
+                if newer {
+                    session = read;
+                    std::mem::swap(&mut path, &mut old);
                 }
+                sink.skip(RecordKind::File, old, "another file of the same session is newer")?;
             }
         } else if let Some((_, path)) = self.files.messages.first() {
             sink.warn(path, "the file of its session is not there, so its title and folder are not known");
@@ -87,14 +102,39 @@ impl<'r> StoredSession<'r> {
         Ok(session)
     }
 
+    /// The session as the file at `path` has it.
+    fn session_file(&self, path: &str, sink: &mut Sink) -> Result<Option<Session>, ImportError> {
+        let Some(text) = read_object(self.bundle, path, RecordKind::File, sink)? else { return Ok(None) };
+        let arena = Arena::new();
+        let fields = Fields::parse(arena.alloc_str(&text), &arena).map_err(Into::into);
+        let session = unless_malformed(fields.and_then(Session::read))?;
+        if session.is_none() {
+            sink.skip(RecordKind::File, path, "its fields cannot be read")?;
+        }
+        Ok(session)
+    }
+
+    /// The id of the session, or that in the names of its files if an earlier session has it.
+    fn new_id(&self, session: &Session, taken: &mut BTreeSet<String>, sink: &mut Sink) -> String {
+        let name = id_of_name(self.id).into_owned();
+        let own = session.id.clone().unwrap_or_else(|| name.clone());
+        if taken.insert(own.clone()) {
+            return own;
+        }
+        let locator = self.locator().unwrap_or_default();
+        sink.warn(locator, "an earlier session has the id in the file; the name of the file is the id");
+        taken.insert(name.clone());
+        name
+    }
+
     fn add_beside(
         &self,
         session: &mut Session,
         project: Option<&str>,
         sink: &mut Sink,
     ) -> Result<(), ImportError> {
-        if let Some(text) = project.map(|path| peek_object(self.bundle, path)).transpose()?.flatten() {
-            unless_malformed(session.add_project(&text))?;
+        if let Some(text) = project {
+            unless_malformed(session.add_project(text))?;
         }
         for (path, tasks) in [(self.files.tasks, true), (self.files.changes, false)] {
             let Some(path) = path else { continue };
@@ -129,13 +169,14 @@ impl<'r> StoredSession<'r> {
         let mut arena = Arena::new();
         for source in self.files.messages.iter().take(MAX_MESSAGES) {
             let info = self.peek(*source, &arena)?;
-            let id = info.as_ref().and_then(|info| info.id).unwrap_or(source.0);
+            let own = info.as_ref().and_then(|info| info.id);
+            let id = own.map_or_else(|| id_of_name(source.0), Cow::Borrowed).into_owned();
             if let Some(info) = &info {
-                facts.add(info, id);
+                facts.add(info, &id);
                 prompts.extend((info.role == Role::User).then_some(source.1));
             }
             let created = info.as_ref().and_then(|info| info.created);
-            entries.push(Entry { id: id.to_owned(), created, source: *source });
+            entries.push(Entry { id, created, source: *source });
             arena.reset();
         }
         order::sort(&mut entries);
@@ -159,10 +200,14 @@ impl<'r> StoredSession<'r> {
         let arena = Arena::new();
         let Some(mut info) = self.peek(entry.source, &arena)? else { return Ok(()) };
         let mut parts = unless_malformed(info.take_parts())?.unwrap_or_default();
-        for (name, path) in self.index.parts(self.root, entry.source.0) {
-            if let Some(text) = peek_object(self.bundle, path)? {
-                parts.push(PartText { text: arena.alloc_str(&text), key: (*name).to_owned() });
+        let mut bytes = 0;
+        for (name, path) in self.index.parts(self.root, entry.source.0).iter().take(MAX_PARTS) {
+            let Some(text) = peek_object(self.bundle, path)? else { continue };
+            bytes += text.len();
+            if bytes > MAX_TITLE_BYTES {
+                break;
             }
+            parts.push(PartText { text: arena.alloc_str(&text), key: id_of_name(name).into_owned() });
         }
         let id = arena.alloc_str(&entry.id);
         let Some(record) = unless_malformed(Record::read(info, id, &parts, None, false))? else {
@@ -219,10 +264,8 @@ impl<'r> StoredSession<'r> {
             let place = format!("{path}#{}", shortened(&id));
             sink.skip(RecordKind::Message, &place, ids.reason())?;
         }
-        reports.add(&record, role, path, sink);
-        let messages = messages(record.pieces, parent);
-        sink.more_messages(&messages)?;
-        Ok(messages.last().map(|message| message.id.to_string()))
+        reports.add(&record, role, path, sink)?;
+        reading::emit(record.pieces, parent, sink)
     }
 
     /// Adds the parts in their own files, as long as they fit into memory together with the `bytes` of the message.
@@ -234,7 +277,11 @@ impl<'r> StoredSession<'r> {
         parts: &mut Vec<PartText<'a>>,
         sink: &mut Sink,
     ) -> Result<(), ImportError> {
-        for (name, path) in self.index.parts(self.root, message) {
+        for (at, (name, path)) in self.index.parts(self.root, message).iter().enumerate() {
+            if at >= MAX_PARTS {
+                sink.skip(RecordKind::File, path, "its message has more parts than fit")?;
+                continue;
+            }
             let Some(text) = read_object(self.bundle, path, RecordKind::File, sink)? else { continue };
             bytes += text.len();
             if bytes > MAX_LENGTH {
@@ -242,7 +289,7 @@ impl<'r> StoredSession<'r> {
                 sink.skip(RecordKind::File, path, "the parts of its message are longer than 16 MiB")?;
                 continue;
             }
-            parts.push(PartText { text: arena.alloc_str(&text), key: (*name).to_owned() });
+            parts.push(PartText { text: arena.alloc_str(&text), key: id_of_name(name).into_owned() });
         }
         Ok(())
     }

@@ -14,6 +14,8 @@ pub(crate) type Key<'b> = (&'b str, &'b str);
 pub(crate) struct SessionFiles<'b> {
     /// The project and the path, if the session has a file of its own.
     pub(crate) file: Option<(&'b str, &'b str)>,
+    /// The paths of more files of the same session, in folders of other projects.
+    pub(crate) others: Vec<&'b str>,
     /// The id and the path of each message, sorted by path.
     pub(crate) messages: Vec<(&'b str, &'b str)>,
     pub(crate) tasks: Option<&'b str>,
@@ -37,7 +39,11 @@ impl<'b> StorageIndex<'b> {
             let path = entry.path.as_str();
             match layout::place(path) {
                 Some(Place::Session { root, project, id }) => {
-                    index.session(root, id).file.get_or_insert((project, path));
+                    let files = index.session(root, id);
+                    match files.file {
+                        Some(_) => files.others.push(path),
+                        None => files.file = Some((project, path)),
+                    }
                 }
                 Some(Place::Message { root, session, id }) => {
                     index.session(root, session).messages.push((id, path));
@@ -102,7 +108,7 @@ impl<'b> StorageIndex<'b> {
     pub(crate) fn paths(&self, key: Key<'b>) -> Vec<&'b str> {
         let Some(files) = self.sessions.get(&key) else { return Vec::new() };
         let mut paths: Vec<&str> = files.file.iter().map(|(_, path)| *path).collect();
-        paths.extend(files.tasks.iter().chain(&files.changes));
+        paths.extend(files.tasks.iter().chain(&files.changes).chain(&files.others));
         for (message, path) in &files.messages {
             paths.push(path);
             paths.extend(self.parts(key.0, message).iter().map(|(_, path)| *path));

@@ -49,9 +49,9 @@ pub(crate) fn read<'a>(part: &mut Fields<'a>, decode: bool) -> Result<Tool<'a>, 
     let mut unreadable = false;
     let result = if ended {
         let output = state.take("output");
-        let error = state.take("error");
         leave_out_repetition(&mut state, output)?;
-        let text = text_of(output).or_else(|| text_of(error));
+        // If there are both, the error stays in the state.
+        let text = text_of(output).or_else(|| text_of(state.take("error")));
         let attachments = attachments(&mut state, decode, &mut unreadable)?;
         Some(ToolResult { text, attachments, ended: time.time("end") })
     } else {

@@ -3,10 +3,14 @@
 use satchel_importer::{importer_tests, round_trip_tests};
 use satchel_plugin_opencode::OpenCode;
 
+#[path = "importer/bounds.rs"]
+mod bounds;
 #[path = "importer/fields.rs"]
 mod fields;
 #[path = "importer/hostile.rs"]
 mod hostile;
+#[path = "importer/kept.rs"]
+mod kept;
 #[path = "importer/layouts.rs"]
 mod layouts;
 #[path = "importer/round_trip/reader.rs"]
