@@ -1,5 +1,7 @@
 //! Finds exports of LibreChat among files, by their heads.
 
+use std::collections::BTreeMap;
+
 use satchel_importer::{
     Bundle, Detection, ErrorKind, ImportError, JsonArray, JsonError, Parser,
     json::Kind,
@@ -22,15 +24,24 @@ const MAX_ELEMENTS: u64 = 16;
 /// Items of one list that are sampled.
 const MAX_MESSAGES: usize = 64;
 
-/// Every export among the files.
+/// Every export among the files: the conversations of one folder, as LibreChat writes each into a file of its own.
 pub(crate) fn detect(bundle: &Bundle) -> Result<Vec<Detection>, ImportError> {
-    let detection = |(path, head): (String, Head)| Detection {
-        format: head.format().to_owned(),
-        confidence: head.confidence(),
-        files: vec![path],
-        account: None,
-    };
-    Ok(exports(bundle)?.into_iter().map(detection).collect())
+    let mut folders: BTreeMap<String, Detection> = BTreeMap::new();
+    for (path, head) in exports(bundle)? {
+        let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder).to_owned();
+        let found = folders.entry(folder).or_insert_with(|| Detection {
+            format: head.format().to_owned(),
+            confidence: head.confidence(),
+            files: Vec::new(),
+            account: None,
+        });
+        if head.format() > found.format.as_str() {
+            head.format().clone_into(&mut found.format);
+        }
+        found.confidence = found.confidence.max(head.confidence());
+        found.files.push(path);
+    }
+    Ok(folders.into_values().collect())
 }
 
 /// The files with a conversation, ordered by path.

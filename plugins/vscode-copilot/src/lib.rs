@@ -21,7 +21,7 @@ impl Importer for VsCodeCopilot {
         Info {
             name: "vscode-copilot",
             version: env!("CARGO_PKG_VERSION"),
-            platform: "github-copilot",
+            platform: "vscode-copilot",
             importer_version: detect::LOG,
             formats: &detect::FORMATS,
         }

@@ -107,14 +107,6 @@ fn only_unique_chats(expected: Vec<Chat>, stored_chats: Vec<Chat>) -> (Vec<Chat>
     (expected.into_iter().filter(once).collect(), stored_chats.into_iter().filter(once).collect())
 }
 
-/// The platform of the conversations that an importer reads; most have its name.
-fn platform_of(importer: &str) -> &str {
-    match importer {
-        "vscode-copilot" => "github-copilot",
-        name => name,
-    }
-}
-
 /// A sample with its reader and the content of its files.
 type ReadSample = (&'static RoundTrip, SampleExport, Vec<Chat>);
 
@@ -125,8 +117,7 @@ type ReadSample = (&'static RoundTrip, SampleExport, Vec<Chat>);
 fn sample_sets() -> Result<Vec<Vec<ReadSample>>> {
     let (mut sets, mut alone, mut seen) = (BTreeMap::<usize, Vec<_>>::new(), Vec::new(), BTreeMap::new());
     for sample in samples()? {
-        let platform = platform_of(&sample.provider);
-        let round = READERS.iter().find(|round| round.platform == platform).context("a reader")?;
+        let round = READERS.iter().find(|round| round.platform == sample.provider).context("a reader")?;
         let expected = chats_in_files(round, &sample.behaviour, &sample.input)?;
         if expected.is_empty() {
             continue;

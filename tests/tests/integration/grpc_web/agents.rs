@@ -119,10 +119,8 @@ async fn without_a_token_of_an_agent_nothing_is_read() -> Result<()> {
         for headers in [&without, &headers(""), &headers("x"), &with(&valid, "authorization", "Basic x")] {
             for body in [search(), request("initialize", &json!({})), "x".repeat(1 << 20)] {
                 let response = post(address, headers, body).await?;
-                assert_eq!(
-                    (response.status, &response.headers["www-authenticate"]),
-                    (401, &"Bearer".parse()?)
-                );
+                let challenge = response.headers["www-authenticate"].to_str()?;
+                assert!(response.status == 401 && challenge.starts_with("Bearer"), "{challenge}");
             }
         }
         let refused = post(address, &owner, search()).await?;

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 /// Both directions.
 pub(crate) const ROUND: RoundTrip =
-    RoundTrip { platform: "github-copilot", read_file: from_source, ignored: &[], read_stored: from_stored };
+    RoundTrip { platform: "vscode-copilot", read_file: from_source, ignored: &[], read_stored: from_stored };
 
 /// The kind and the text of each part.
 type Parts = Vec<(String, String)>;
