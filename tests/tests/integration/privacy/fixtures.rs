@@ -29,9 +29,9 @@ const IDENTIFYING_TARGETS: [&str; 5] = ["account", "participant", "people", "own
 const AMBIGUOUS_FIELDS: [&str; 4] = ["id", "uuid", "name", "title"];
 /// Minimum length of a canary; shorter values occur everywhere.
 const MIN_CANARY_CHARS: usize = 4;
-/// Values that identify nobody.
-const NOT_IDENTIFYING: [&str; 8] =
-    ["account", "assistant", "human", "system", "tool", "user", "automation", "somebody"];
+/// Values that identify nobody: roles, and the names of programs that answer.
+const NOT_IDENTIFYING: [&str; 9] =
+    ["account", "assistant", "human", "system", "tool", "user", "automation", "somebody", "github copilot"];
 /// Minimum length in bytes of an id that cannot occur in a text by chance.
 const MIN_OPAQUE_BYTES: usize = 16;
 /// Fields of PAM documents with the words of people and models, which stay unchanged.
