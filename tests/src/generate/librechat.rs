@@ -45,6 +45,8 @@ fn conversation(rng: &mut Rng, counts: &mut GeneratedCounts) -> Value {
                 "createdAt": time(second), "model": (!by_user).then_some("gpt-4o"), "error": false, "unfinished": false});
             if !content.is_null() {
                 message["content"] = content;
+                // Its thought becomes a message of its own.
+                counts.messages += 1;
             }
             messages.push(message);
             counts.messages += 1;

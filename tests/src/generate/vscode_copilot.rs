@@ -1,4 +1,4 @@
-//! VS Code: a log of changes for each chat session, in a folder for each workspace.
+//! VS Code: a log of changes for each chat session, in the folder of one workspace.
 
 use std::{
     fs::{self, File},
@@ -16,12 +16,12 @@ use super::{GeneratedCounts, answer, question, rng::Rng};
 /// If the folder cannot be written.
 pub fn vscode_copilot(folder: &Path, bytes: u64, seed: u64) -> io::Result<GeneratedCounts> {
     let (mut rng, mut counts, mut written) = (Rng::new(seed ^ 0x5c0d), GeneratedCounts::default(), 0);
+    let workspace = folder.join("User/workspaceStorage/1f3a");
+    let sessions = workspace.join("chatSessions");
+    fs::create_dir_all(&sessions)?;
+    fs::write(workspace.join("workspace.json"), r#"{"folder":"file:///home/mara/bakery"}"#)?;
     while written < bytes {
         let (id, mut milli) = (rng.uuid(), 1_770_000_000_000 + rng.below(9_000_000_000));
-        let workspace = folder.join(format!("User/workspaceStorage/{:02x}", rng.below(16)));
-        let sessions = workspace.join("chatSessions");
-        fs::create_dir_all(&sessions)?;
-        fs::write(workspace.join("workspace.json"), r#"{"folder":"file:///home/mara/bakery"}"#)?;
         let mut out = BufWriter::new(File::create(sessions.join(format!("{id}.jsonl")))?);
         let mut lines =
             vec![json!({"kind": 0, "v": {"version": 3, "creationDate": milli, "initialLocation": "panel",
