@@ -109,7 +109,7 @@ mod tests {
     async fn a_client_that_asks_gets_progress_while_its_call_runs_or_waits() {
         let mut client = Client::connected().await;
         // All calls that run at once, without progress; then one that waits.
-        for id in 1..=u64::try_from(crate::server::MAX_CALLS).unwrap() - 1 {
+        for id in 1..u64::try_from(crate::server::MAX_CALLS).unwrap() {
             client.search(id, json!({})).await;
         }
         client.search(100, json!({"progressToken": "runs"})).await;

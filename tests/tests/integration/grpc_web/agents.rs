@@ -171,7 +171,7 @@ async fn hostile_requests_get_an_error_and_cost_nothing_else() -> Result<()> {
         }
         for body in ["", "not json", "{", "[1]", &"[".repeat(100_000), "{\"jsonrpc\": \"1.0\"}"] {
             let status = post(address, &headers, body.to_owned()).await?.status;
-            assert!((400..500).contains(&status), "{status}: {:.20}", body);
+            assert!((400..500).contains(&status), "{status}: {body:.20}");
         }
         let long = json!({"name": "search", "arguments": {"query": "x".repeat(10 << 20)}});
         assert_eq!(post(address, &headers, request("tools/call", &long)).await?.status, 413);

@@ -32,7 +32,7 @@ fn session(folder: &Path) -> Result<()> {
     let mut answer = line(3, "user", &result);
     answer["toolUseResult"] = json!({"stdout": printed, "stderr": "", "interrupted": false});
     let lines = [line(1, "user", &json!("What is set?")), line(2, "assistant", &call), answer];
-    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let text = lines.map(|line| line.to_string()).join("\n") + "\n";
     let project = folder.join("projects/-home-mara-bakery");
     fs::create_dir_all(&project)?;
     Ok(fs::write(project.join("5e551000-0000-4000-8000-000000000001.jsonl"), text)?)

@@ -55,24 +55,24 @@ impl AgentEndpoint {
     pub(super) async fn answer(&self, mut request: Request<Body>, address: SocketAddr) -> Response<Body> {
         // Before the body is read: only those who have a token may cause that much work.
         if let Err(refused) = self.check_token(request.headers()) {
-            return refused;
+            return *refused;
         }
         request.extensions_mut().insert(HttpPeer(address));
         self.endpoint.answer(request).await
     }
 
-    fn check_token(&self, headers: &HeaderMap) -> Result<(), Response<Body>> {
+    fn check_token(&self, headers: &HeaderMap) -> Result<(), Box<Response<Body>>> {
         let device = match self.guard.token_device(headers) {
             Ok(Some(device)) => device,
-            Ok(None) => return Err(unauthorized(CallError::NoCredentials, "Bearer")),
-            Err(error) => return Err(unauthorized(error, "Bearer error=\"invalid_token\"")),
+            Ok(None) => return Err(Box::new(unauthorized(CallError::NoCredentials, "Bearer"))),
+            Err(error) => return Err(Box::new(unauthorized(error, "Bearer error=\"invalid_token\""))),
         };
         if device.policy.role == Role::Owner {
             let reason = format!(
                 "the device {:?} has the role owner, with which an agent could read and change everything; use a token of another role",
                 device.name
             );
-            return Err(refusal(StatusCode::FORBIDDEN, reason));
+            return Err(Box::new(refusal(StatusCode::FORBIDDEN, reason)));
         }
         Ok(())
     }

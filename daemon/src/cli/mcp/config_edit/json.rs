@@ -33,15 +33,12 @@ pub(super) fn install(
         None => root_object(&root)?.append(key, CstInputValue::Object(Vec::new())).object_value_or_set(),
     };
     let known = member(&servers, place.name)?;
-    let before = match &known {
-        Some(known) => Some(update(known, place, entry)?),
-        None => {
-            let kind = typed.then(|| ("type".to_owned(), "stdio".into()));
-            let fields = fields(entry).map(|(key, value)| (key.to_owned(), value));
-            servers.append(place.name, CstInputValue::Object(kind.into_iter().chain(fields).collect()));
-            None
-        }
-    };
+    let before = known.map(|known| update(&known, place, entry)).transpose()?;
+    if before.is_none() {
+        let kind = typed.then(|| ("type".to_owned(), "stdio".into()));
+        let fields = fields(entry).map(|(key, value)| (key.to_owned(), value));
+        servers.append(place.name, CstInputValue::Object(kind.into_iter().chain(fields).collect()));
+    }
     Ok(Edited { text: root.to_string(), before })
 }
 

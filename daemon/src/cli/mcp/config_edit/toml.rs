@@ -21,19 +21,16 @@ pub(super) fn install(
         Item::Table(table)
     });
     let servers = table(servers, key)?;
-    let before = match servers.get_mut(place.name) {
-        Some(known) => {
-            let known = table(known, place.name)?;
-            let found = read_own(known, place)?;
-            write(known, entry);
-            Some(found)
-        }
-        None => {
-            let mut table = Table::new();
-            write(&mut table, entry);
-            servers.insert(place.name, Item::Table(table));
-            None
-        }
+    let before = if let Some(known) = servers.get_mut(place.name) {
+        let known = table(known, place.name)?;
+        let found = read_own(known, place)?;
+        write(known, entry);
+        Some(found)
+    } else {
+        let mut table = Table::new();
+        write(&mut table, entry);
+        servers.insert(place.name, Item::Table(table));
+        None
     };
     Ok(Edited { text: with_line_ends_of(text, &document)?, before })
 }
