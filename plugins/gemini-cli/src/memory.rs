@@ -138,6 +138,6 @@ mod tests {
         let lines: Vec<String> = (0..149_000).map(|number| format!("- {number}")).collect();
         let begun = std::time::Instant::now();
         assert_eq!(items(lines.iter().map(String::as_str)).len(), 149_000);
-        assert!(begun.elapsed() < std::time::Duration::from_secs(10), "{:?}", begun.elapsed());
+        assert!(begun.elapsed() < std::time::Duration::from_mins(1), "{:?}", begun.elapsed());
     }
 }

