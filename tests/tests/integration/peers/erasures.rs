@@ -1,5 +1,7 @@
 //! What is erased on one machine leaves the disks of all.
 
+use std::path::Path;
+
 use anyhow::{Context as _, Result};
 use satchel_core::purge::{self, Target};
 use satchel_proto::v1::{self, sync_service_client::SyncServiceClient};
@@ -9,21 +11,31 @@ use satchel_tests::test_daemon::TestDaemon;
 use super::peer_daemon::{add, content, eventually, in_step, pair, pause, start, start_new};
 
 /// Returns whether a file below a folder has this text.
-pub(super) fn has(folder: &std::path::Path, text: &str) -> Result<bool> {
-    for entry in std::fs::read_dir(folder)? {
+///
+/// A daemon may be at work on the folder: what is removed between the listing and the reading has no text any more.
+pub(super) fn has(folder: &Path, text: &str) -> Result<bool> {
+    let Some(entries) = unless_removed(std::fs::read_dir(folder))? else { return Ok(false) };
+    for entry in entries {
         let path = entry?.path();
-        if path.is_dir() {
-            if has(&path, text)? {
-                return Ok(true);
-            }
-        } else if path.is_file() {
-            let bytes = std::fs::read(&path)?;
-            if bytes.windows(text.len()).any(|window| window == text.as_bytes()) {
-                return Ok(true);
-            }
+        let found = if path.is_dir() {
+            has(&path, text)?
+        } else {
+            path.is_file()
+                && unless_removed(std::fs::read(&path))?
+                    .is_some_and(|bytes| bytes.windows(text.len()).any(|window| window == text.as_bytes()))
+        };
+        if found {
+            return Ok(true);
         }
     }
     Ok(false)
+}
+
+fn unless_removed<T>(read: std::io::Result<T>) -> std::io::Result<Option<T>> {
+    match read {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        read => read.map(Some),
+    }
 }
 
 /// Erases a memory while the daemon is stopped, as `satchel memories purge` does.
