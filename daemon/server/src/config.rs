@@ -479,7 +479,7 @@ impl Config {
     }
 
     fn watch_spec(&self, section: WatchSection) -> Result<WatchSpec, ConfigError> {
-        let WatchSection { path, recursive, poll, providers, ignore, settle_ms } = section;
+        let WatchSection { path, recursive, poll, providers, ignore, sessions, settle_ms } = section;
         let path = self.expand_home(path);
         let known = Plugins::known_platforms(&self.data_dir.join(data_dir::PLUGINS));
         if let Some(found) = providers.iter().find(|name| !known.contains(name)) {
@@ -492,6 +492,7 @@ impl Config {
             poll: poll.unwrap_or(false),
             providers,
             ignore,
+            sessions: sessions.unwrap_or(false),
             settle: settle_ms.map(Duration::from_millis),
             ..WatchSpec::with_defaults(path)
         };

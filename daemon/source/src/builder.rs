@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{
-    Bundle, Heartbeat, Limits, SourceError, UnreadFile, UnreadKind,
+    Bundle, Heartbeat, Limits, SourceError, UnreadFile, UnreadKind, appended,
     archive::{self, ListedEntry, SharedFile, has_zip_magic},
     beneath,
     entry::{CancellableReader, UnpackedBytes},
@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     CancelToken, FileEntry, chain,
-    names::shown,
+    names::{self, shown},
     pam::{MANIFEST, STORE},
 };
 
@@ -46,6 +46,8 @@ pub(super) struct BundleBuilder {
     reported: Vec<UnreadFile>,
     /// Whether unfinished downloads are skipped.
     pub(super) skip_downloads: bool,
+    /// Whether programs append to the files with lines.
+    appended: bool,
     spill: SpillFile,
     open_files: OpenFiles,
     faults: FaultLog,
@@ -66,12 +68,18 @@ impl BundleBuilder {
             unread: Vec::new(),
             reported: Vec::new(),
             skip_downloads,
+            appended: false,
             spill: SpillFile::default(),
             open_files: OpenFiles::default(),
             faults: FaultLog::default(),
             cancel: cancel.clone(),
             heartbeat: heartbeat.clone(),
         }
+    }
+
+    /// Reads only the whole lines that files with lines have now, because programs append to them.
+    pub(super) fn appended(self) -> Self {
+        Self { appended: true, ..self }
     }
 
     /// Continues with a bundle that was finished.
@@ -86,6 +94,7 @@ impl BundleBuilder {
             unread: bundle.unread.clone(),
             reported: bundle.reported.clone(),
             skip_downloads: false,
+            appended: false,
             spill: bundle.spill.clone(),
             open_files: OpenFiles::default(),
             faults: bundle.faults.clone(),
@@ -142,6 +151,9 @@ impl BundleBuilder {
                 return Ok(());
             }
         };
+        if self.appended && path.file_name().is_some_and(names::has_lines) {
+            return self.add_appended(name, path, stamp, limits);
+        }
         if !zipped || self.is_attachment(&path) {
             return self.add(name, stamp.length(), FileLocation::Plain(path, stamp), limits);
         }
@@ -158,6 +170,27 @@ impl BundleBuilder {
             Ok(()) => {}
         }
         Ok(())
+    }
+
+    /// Adds the whole lines of a file to which a program appends.
+    fn add_appended(
+        &mut self,
+        name: String,
+        path: PathBuf,
+        stamp: SourceStamp,
+        limits: &Limits,
+    ) -> Result<(), SourceError> {
+        let opened = beneath::open_file(&self.base, &path);
+        let whole = opened.and_then(|file| appended::whole_lines(&file, stamp.length()));
+        let whole = whole.map_err(SourceError::read(&path))?;
+        if whole < stamp.length() {
+            let left = stamp.length() - whole;
+            self.add_unread(
+                name.clone(),
+                format!("its last line is not complete; its {left} bytes are left out"),
+            );
+        }
+        self.add(name, whole, FileLocation::Appended(path, stamp.shortened(whole)), limits)
     }
 
     /// Adds a file that is not a file of the machine.

@@ -89,7 +89,9 @@ impl Bundle {
     pub fn archive_of(&self, path: &str) -> Option<&str> {
         match self.locations.get(path) {
             Some(FileLocation::Packed(_, unit)) => Some(&unit.name),
-            Some(FileLocation::Plain(..) | FileLocation::Stored(_)) | None => None,
+            Some(FileLocation::Plain(..) | FileLocation::Appended(..) | FileLocation::Stored(_)) | None => {
+                None
+            }
         }
     }
 
@@ -116,6 +118,10 @@ impl Bundle {
                 Some(FileLocation::Plain(path, stamp)) => {
                     let now = beneath::stat(&self.base, path).map_err(SourceError::read(path))?;
                     (SourceStamp::of(&now) != *stamp).then_some(path.as_path())
+                }
+                Some(FileLocation::Appended(path, stamp)) => {
+                    let now = beneath::stat(&self.base, path).map_err(SourceError::read(path))?;
+                    (!stamp.may_begin(&SourceStamp::of(&now))).then_some(path.as_path())
                 }
                 // The files of one archive are adjacent.
                 Some(FileLocation::Packed(packed, unit)) if last.replace(unit) != Some(unit) => {
@@ -171,6 +177,10 @@ impl FileSet for Bundle {
         let (opened, archive) = match self.locations.get(path) {
             Some(FileLocation::Plain(place, _)) => {
                 (beneath::open_file(&self.base, place).and_then(|file| entry::open_plain(file, offset)), None)
+            }
+            Some(FileLocation::Appended(place, stamp)) => {
+                let opened = beneath::open_file(&self.base, place);
+                (opened.and_then(|file| entry::open_start(file, offset, stamp.length())), None)
             }
             Some(FileLocation::Stored(file)) => (Ok(Box::new(file.at(offset)) as Box<dyn Read + Send>), None),
             Some(FileLocation::Packed(packed, unit)) => {

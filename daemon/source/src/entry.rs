@@ -52,6 +52,11 @@ pub(super) fn open_plain(mut file: File, offset: u64) -> io::Result<Box<dyn Read
     Ok(Box::new(file))
 }
 
+/// Opens the first `length` bytes of a file of a folder for reading from `offset` on.
+pub(super) fn open_start(file: File, offset: u64, length: u64) -> io::Result<Box<dyn Read + Send>> {
+    Ok(Box::new(open_plain(file, offset)?.take(length.saturating_sub(offset))))
+}
+
 /// The kind of problem with a packed file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EntryProblem {

@@ -9,7 +9,7 @@ use satchel_pam::hash::Sha256Digest;
 /// The size of a single read; large enough for sequential disk throughput, small enough for the CPU cache.
 const CHUNK: usize = 256 << 10;
 
-/// Length, time and identity of a file. If none of them changed, its bytes did not change.
+/// Length, time and identity of a file, or of its first bytes. If none of them changed, the bytes did not change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SourceStamp {
     folder: bool,
@@ -37,6 +37,16 @@ impl SourceStamp {
 
     pub(super) fn length(&self) -> u64 {
         self.length
+    }
+
+    /// Returns the stamp of the first `length` bytes.
+    pub(super) fn shortened(self, length: u64) -> Self {
+        Self { length, ..self }
+    }
+
+    /// Returns whether the bytes may still be at the start of the same file, which has the stamp `now`.
+    pub(super) fn may_begin(&self, now: &Self) -> bool {
+        self.inode == now.inode && self.folder == now.folder && self.length <= now.length
     }
 
     pub(super) fn is_folder(&self) -> bool {

@@ -3,6 +3,7 @@
 //! **Invariant:** a name from an archive is only ever a lookup key, never a path of the machine
 //! (`names_from_an_archive_never_become_paths` in `tests/`).
 
+mod appended;
 mod archive;
 mod beneath;
 mod builder;

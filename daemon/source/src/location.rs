@@ -12,6 +12,8 @@ use super::{
 pub(super) enum FileLocation {
     /// A file of the machine, with its state when it was examined.
     Plain(PathBuf, SourceStamp),
+    /// The first bytes of a file of the machine to which a program appends, with their state when they were examined.
+    Appended(PathBuf, SourceStamp),
     /// A file that is not a file of the machine.
     Stored(SharedFile),
     Packed(PackedEntry, Arc<ContainingArchive>),

@@ -9,6 +9,8 @@ use std::{
 pub const BACKUP_MANIFEST: &str = "satchel-backup.json";
 /// Extensions of the files that the importers read.
 const EXPORTS: [&str; 9] = ["zip", "json", "jsonl", "ndjson", "csv", "tsv", "html", "htm", "txt"];
+/// Extensions of files with one JSON value in each line.
+const LINES: [&str; 2] = ["jsonl", "ndjson"];
 /// Extensions that browsers and other programs use until a file is complete.
 const UNFINISHED: [&str; 9] =
     ["crdownload", "part", "tmp", "download", "partial", "opdownload", "filepart", "aria2", "!ut"];
@@ -27,6 +29,11 @@ pub fn hidden(name: &OsStr) -> bool {
 /// Returns whether an importer might read a file with this name.
 pub fn importable(name: &OsStr) -> bool {
     ends_in_one(name, &EXPORTS).is_some()
+}
+
+/// Returns whether a file with this name has one JSON value in each line.
+pub fn has_lines(name: &OsStr) -> bool {
+    ends_in_one(name, &LINES).is_some()
 }
 
 /// Returns whether this is the name of an unfinished download.
@@ -55,6 +62,16 @@ pub fn partial_names(name: &OsStr) -> impl Iterator<Item = OsString> {
         bytes.push(b'.');
         bytes.extend_from_slice(ending.as_bytes());
         OsString::from_vec(bytes)
+    })
+}
+
+/// Returns the names of the files with lines that have the stem `stem`.
+pub fn with_lines(stem: &OsStr) -> impl Iterator<Item = OsString> {
+    LINES.iter().map(move |extension| {
+        let mut name = stem.to_owned();
+        name.push(".");
+        name.push(extension);
+        name
     })
 }
 
@@ -106,6 +123,9 @@ mod tests {
         }
         for other in ["photo.jpg", "zip", ".zip", "report.pdf", "a.zip.asc"] {
             assert!(!unfinished_download(name(other)) && !importable(name(other)), "{other}");
+        }
+        for (file, expected) in [("b.jsonl", true), ("b.NDJSON", true), ("b.json", false), ("jsonl", false)] {
+            assert_eq!(has_lines(name(file)), expected, "{file}");
         }
         for litter in [".a.zip.Xy12", "a.json~", "__MACOSX", ".DS_Store"] {
             assert!(hidden(name(litter)), "{litter}");

@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use rustix::fs::FileType;
+use rustix::fs::{FileType, Stat};
 use satchel_pam::hash::Sha256Digest;
 
 use super::{
@@ -17,7 +17,7 @@ use super::{
     builder::BundleBuilder,
     identity::{self, SourceStamp},
     location::ContainingArchive,
-    tree,
+    names, tree,
 };
 use crate::{
     CancelToken,
@@ -33,6 +33,8 @@ pub struct Source {
     pub name: String,
     /// The folder that no link may lead out of; the path itself if the user named it.
     base: PathBuf,
+    /// Whether it is a session to which a program appends, with what belongs to it.
+    session: bool,
     /// The keys that open it if it is encrypted.
     keys: Option<DecryptionKeys>,
     stamp: SourceStamp,
@@ -61,6 +63,14 @@ impl Source {
         Self::examine(root, &root.join(name), name.to_string_lossy().into_owned())
     }
 
+    /// Examines a session in the folder `root`, to which a program may append while it is read. `name` is the path of its
+    /// file below `root`; what is in the folder with the name of the file, without its extension, belongs to it. Or it is
+    /// the path of a folder, whose files all belong together. The files are named by their paths below `root`, and of
+    /// those with lines, the lines are read that are whole now.
+    pub fn session(root: &Path, name: &OsStr) -> Result<Self, SourceError> {
+        Ok(Self { session: true, ..Self::beneath(root, name)? })
+    }
+
     fn examine(base: &Path, path: &Path, name: String) -> Result<Self, SourceError> {
         let stat = beneath::stat(base, path).map_err(SourceError::read(path))?;
         let kind = FileType::from_raw_mode(stat.st_mode);
@@ -72,6 +82,7 @@ impl Source {
             path: path.to_owned(),
             name,
             base: base.to_owned(),
+            session: false,
             keys: None,
             stamp,
             skip_downloads: false,
@@ -87,6 +98,7 @@ impl Source {
             path: path.to_owned(),
             name: file_name(path),
             base: path.to_owned(),
+            session: false,
             keys: None,
             stamp: SourceStamp::stored(length),
             skip_downloads: false,
@@ -123,9 +135,9 @@ impl Source {
         Arc::new(ContainingArchive { name: self.name.as_str().into(), nesting: 1 })
     }
 
-    /// Returns whether it is a folder.
+    /// Returns whether it is a folder, or a session, which may have files in a folder of its own.
     pub fn folder(&self) -> bool {
-        self.stamp.is_folder()
+        self.session || self.stamp.is_folder()
     }
 
     /// Opens it as a bundle of files.
@@ -136,9 +148,14 @@ impl Source {
     /// Opens it as a bundle of files. Once `cancel` was raised, opening and reading fail at the next bytes.
     pub fn open_cancellable(&self, limits: &Limits, cancel: &CancelToken) -> Result<Bundle, SourceError> {
         let _call = self.heartbeat.begin_call();
-        let mut builder = BundleBuilder::new(&self.base, self.skip_downloads, (cancel, &self.heartbeat));
+        let builder = BundleBuilder::new(&self.base, self.skip_downloads, (cancel, &self.heartbeat));
+        let mut builder = if self.session { builder.appended() } else { builder };
+        if self.session {
+            self.add_session(limits, &mut builder)?;
+            return Ok(builder.finish(limits));
+        }
         if self.folder() {
-            tree::walk(&self.path, limits, &mut builder)?;
+            tree::walk((&self.path, ""), limits, &mut builder)?;
             return Ok(builder.finish(limits));
         }
         let read = SourceError::read;
@@ -159,6 +176,28 @@ impl Source {
         Ok(builder.finish(limits))
     }
 
+    fn add_session(&self, limits: &Limits, builder: &mut BundleBuilder) -> Result<(), SourceError> {
+        let below = self.path.strip_prefix(&self.base).ok().and_then(Path::to_str);
+        let Some(name) = below else {
+            builder.add_unread(self.name.clone(), "its name is not UTF-8");
+            return Ok(());
+        };
+        if self.stamp.is_folder() {
+            return tree::walk((&self.path, &format!("{name}/")), limits, builder);
+        }
+        builder.add_file(name.to_owned(), self.path.clone(), limits)?;
+        if !self.path.file_name().is_some_and(names::has_lines) {
+            return Ok(());
+        }
+        let folder = self.path.with_extension("");
+        let is_folder = |stat: &Stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+        if beneath::stat(&self.base, &folder).is_ok_and(|stat| is_folder(&stat)) {
+            let prefix = Path::new(name).with_extension("");
+            return tree::walk((&folder, &format!("{}/", prefix.display())), limits, builder);
+        }
+        Ok(())
+    }
+
     /// Opens the file.
     fn file(&self) -> Result<SharedFile, SourceError> {
         if let Some(bytes) = &self.stored {
@@ -170,7 +209,8 @@ impl Source {
 
     /// Fails if the bytes may differ from those at the time when the source was examined.
     pub fn check_unchanged(&self) -> Result<(), SourceError> {
-        if self.stored.is_some() {
+        // The bundle of a session compares each of its files.
+        if self.stored.is_some() || self.session {
             return Ok(());
         }
         let _call = self.heartbeat.begin_call();

@@ -6,9 +6,13 @@ use rustix::fs::FileType;
 
 use super::{Limits, SourceError, beneath, builder::BundleBuilder, downloads, names::system_file};
 
-/// Adds every file below `root` to `builder`, in the order of their names.
-pub(super) fn walk(root: &Path, limits: &Limits, builder: &mut BundleBuilder) -> Result<(), SourceError> {
-    let mut folders = vec![(root.to_owned(), String::new(), 0_usize)];
+/// Adds every file below `root` to `builder`, with `prefix` before their names.
+pub(super) fn walk(
+    (root, prefix): (&Path, &str),
+    limits: &Limits,
+    builder: &mut BundleBuilder,
+) -> Result<(), SourceError> {
+    let mut folders = vec![(root.to_owned(), prefix.to_owned(), 0_usize)];
     while let Some((folder, prefix, depth)) = folders.pop() {
         let children = match beneath::list(&builder.base, &folder) {
             Ok(children) => children,

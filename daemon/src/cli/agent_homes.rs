@@ -23,6 +23,8 @@ pub(crate) struct AgentHomes {
 pub(super) struct AgentFolder {
     program: &'static str,
     pub(super) path: PathBuf,
+    /// Whether each session is a file to which the program appends.
+    pub(super) sessions: bool,
 }
 
 impl AgentHomes {
@@ -95,7 +97,8 @@ impl AgentHomes {
     }
 
     fn folders(&self) -> impl Iterator<Item = AgentFolder> {
-        let claude_code = self.claude_code.iter().map(|home| ("Claude Code", home.clone()));
+        // Beside this one, Claude Code keeps its credentials and settings.
+        let claude_code = self.claude_code.iter().map(|home| ("Claude Code", home.join("projects")));
         // Beside these, Codex keeps its credentials and databases.
         let codex = self
             .codex
@@ -105,8 +108,10 @@ impl AgentHomes {
         let gemini_cli = self.gemini_cli.iter().map(|home| ("Gemini CLI", home.join("tmp")));
         // Beside this one, OpenCode keeps its credentials, its database and snapshots of files.
         let opencode = self.opencode.iter().map(|home| ("OpenCode", home.join("storage")));
-        let all = claude_code.chain(codex).chain(gemini_cli).chain(opencode);
-        all.map(|(program, path)| AgentFolder { program, path })
+        let appended = claude_code.chain(codex).map(|(program, path)| (program, path, true));
+        let rewritten = gemini_cli.chain(opencode).map(|(program, path)| (program, path, false));
+        let all = appended.chain(rewritten);
+        all.map(|(program, path, sessions)| AgentFolder { program, path, sessions })
     }
 }
 
@@ -160,7 +165,7 @@ mod tests {
             fs::create_dir_all(home.path().join(folder)).unwrap();
         }
         let all = [
-            "~/.claude (Claude Code)",
+            "~/.claude/projects (Claude Code)",
             "~/.codex/sessions (Codex)",
             "~/.gemini/tmp (Gemini CLI)",
             "~/.local/share/opencode/storage (OpenCode)",

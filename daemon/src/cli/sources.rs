@@ -24,8 +24,8 @@ use super::{
     text,
 };
 
-/// How long the session of an agent must stay unchanged before it is imported. Each import reads the sessions of its folder
-/// again.
+/// How long the sessions of an agent that writes many files for each must stay unchanged before they are imported: each
+/// import reads all of them again.
 const AGENTS_SETTLE: prost_types::Duration = prost_types::Duration { seconds: 600, nanos: 0 };
 
 /// Runs the command.
@@ -80,10 +80,11 @@ async fn add(context: &mut Context, client: &DaemonClient, args: &AddSourceArgs)
     let settle =
         args.settle.as_deref().map(|text| context.calendar.parse_span("--settle", text)).transpose()?;
     let Some(dir) = &args.dir else {
-        return add_agents(context, client, args.yes, settle.unwrap_or(AGENTS_SETTLE)).await;
+        return add_agents(context, client, args.yes, settle).await;
     };
-    let path = absolute_path(context, dir)?;
-    let source = watch(context, client, path, settle).await?;
+    let request =
+        AddSourceRequest { path: absolute_path(context, dir)?, settle_time: settle, sessions: args.sessions };
+    let source = watch(context, client, request).await?;
     if context.out.json {
         context.out.json(&json::source::Source::new(&source))?;
     }
@@ -96,7 +97,7 @@ async fn add_agents(
     context: &mut Context,
     client: &DaemonClient,
     yes: bool,
-    settle: prost_types::Duration,
+    settle: Option<prost_types::Duration>,
 ) -> Result<Exit, CliError> {
     if !context.location.is_local() {
         let problem = "--agents looks for folders on this machine; omit --server, or name the folder";
@@ -126,8 +127,12 @@ async fn add_agents(
     }
     let mut sources = Vec::new();
     for folder in &found {
-        let path = absolute_path(context, &folder.path)?;
-        sources.push(watch(context, client, path, Some(settle)).await?);
+        let request = AddSourceRequest {
+            path: absolute_path(context, &folder.path)?,
+            settle_time: settle.or_else(|| (!folder.sessions).then_some(AGENTS_SETTLE)),
+            sessions: folder.sessions,
+        };
+        sources.push(watch(context, client, request).await?);
     }
     if context.out.json {
         context.out.json(&json::source::Sources::new(&sources))?;
@@ -140,10 +145,9 @@ async fn add_agents(
 async fn watch(
     context: &mut Context,
     client: &DaemonClient,
-    path: String,
-    settle_time: Option<prost_types::Duration>,
+    request: AddSourceRequest,
 ) -> Result<Source, CliError> {
-    let answer = client.imports().add_source(AddSourceRequest { path, settle_time }).await?.into_inner();
+    let answer = client.imports().add_source(request).await?.into_inner();
     let source = answer.source.unwrap_or_default();
     if !context.out.json {
         let done = if answer.added { "now watched" } else { "already watched" };

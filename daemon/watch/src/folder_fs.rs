@@ -46,4 +46,6 @@ pub(super) struct Inspection {
     pub observation: Option<Observation>,
     /// The folder and the folders below it, whose changes matter too.
     pub folders: Vec<PathBuf>,
+    /// Other names to inspect: that to which this one belongs; for a folder, those in it.
+    pub related: Vec<OsString>,
 }

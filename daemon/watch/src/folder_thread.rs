@@ -15,7 +15,7 @@ use super::{
     mailbox::Mailbox,
     notifier::{Notifier, SystemNotifier},
     queue::FolderImportQueue,
-    scan::OsFolder,
+    scan::{OsFolder, SessionFolder},
     settle::MonotonicTime,
     spec::WatchSpec,
     verdicts::LedgerVerdicts,
@@ -136,19 +136,21 @@ fn dependencies(
     let min_gap = MIN_INSPECTION_GAP.min(intervals.quiet / 4);
     let root = spec.path.clone();
     let notifier_factory = {
-        let (root, mailbox) = (root.clone(), Arc::clone(mailbox));
+        let (root, sessions, mailbox) = (root.clone(), spec.sessions, Arc::clone(mailbox));
         Box::new(move || {
-            let notifier = SystemNotifier::new(root.clone(), Arc::clone(&mailbox))?;
+            let notifier = SystemNotifier::new(root.clone(), sessions, Arc::clone(&mailbox))?;
             Ok(Box::new(notifier) as Box<dyn Notifier>)
         })
     };
     let (start, clock, stopping) = (inner.start, Arc::clone(&inner.clock), Arc::clone(mailbox));
+    let folder = OsFolder::new(&root, spec.recursive, &spec.patterns(), &inner.data_dir);
     let folder_dependencies = FolderDependencies {
-        fs: Box::new(OsFolder::new(&root, spec.recursive, &spec.patterns(), &inner.data_dir)),
+        fs: if spec.sessions { Box::new(SessionFolder(folder)) } else { Box::new(folder) },
         notifier_factory,
         queue: Box::new(FolderImportQueue {
             imports: inner.imports.clone(),
             root: root.clone(),
+            sessions: spec.sessions,
             providers: spec.providers.clone(),
             mailbox: Arc::clone(mailbox),
         }),
@@ -158,6 +160,7 @@ fn dependencies(
         stopping: Box::new(move || stopping.stopping()),
         root,
         intervals,
+        sessions: spec.sessions,
         poll: spec.poll,
     };
     (folder_dependencies, min_gap)

@@ -45,14 +45,15 @@ pub(super) type NotifierFactory = Box<dyn Fn() -> Result<Box<dyn Notifier>, Noti
 pub(super) struct SystemNotifier(RecommendedWatcher);
 
 impl SystemNotifier {
-    /// Creates a watcher that reports changes below `root` to `mailbox`.
+    /// Creates a watcher that reports changes below `root` to `mailbox`: of folders with `sessions` the paths below
+    /// `root`, else the names in it.
     ///
     /// # Errors
     /// If the system has no watcher left.
-    pub(super) fn new(root: PathBuf, mailbox: Arc<Mailbox>) -> Result<Self, NotifierError> {
+    pub(super) fn new(root: PathBuf, sessions: bool, mailbox: Arc<Mailbox>) -> Result<Self, NotifierError> {
         let config = Config::default().with_follow_symlinks(false);
         let handler = move |result: notify::Result<Event>| match result {
-            Ok(event) => forward(&root, &mailbox, &event),
+            Ok(event) => forward((&root, sessions), &mailbox, &event),
             Err(error) => {
                 tracing::debug!(%error, "an event was lost");
                 mailbox.rescan();
@@ -75,7 +76,7 @@ impl Notifier for SystemNotifier {
     }
 }
 
-fn forward(root: &Path, mailbox: &Mailbox, event: &Event) {
+fn forward((root, sessions): (&Path, bool), mailbox: &Mailbox, event: &Event) {
     if event.need_rescan() {
         mailbox.overflowed();
         return;
@@ -86,7 +87,7 @@ fn forward(root: &Path, mailbox: &Mailbox, event: &Event) {
         return;
     }
     for path in &event.paths {
-        match name_in_root(root, path) {
+        match name_in_root((root, sessions), path) {
             Some(name) => {
                 // When a partner file disappears, the file beside it may be complete.
                 if let Some(finished) = names::completed_name(&name) {
@@ -99,9 +100,13 @@ fn forward(root: &Path, mailbox: &Mailbox, event: &Event) {
     }
 }
 
-/// Returns the name in `root` that contains `path`; `None` for the root itself.
-fn name_in_root(root: &Path, path: &Path) -> Option<OsString> {
-    let rest = path.strip_prefix(root).ok()?;
+/// Returns the name in `root` that contains `path`, or of a folder with `sessions` the path below it; `None` for the
+/// root itself.
+fn name_in_root((root, sessions): (&Path, bool), path: &Path) -> Option<OsString> {
+    let rest = path.strip_prefix(root).ok().filter(|rest| *rest != Path::new(""))?;
+    if sessions {
+        return Some(rest.as_os_str().to_owned());
+    }
     rest.components().next().map(|first| first.as_os_str().to_owned())
 }
 
@@ -137,7 +142,7 @@ mod tests {
     #[test]
     fn events_name_entries_of_the_folder() {
         let mailbox = Mailbox::default();
-        let root = Path::new("/r");
+        let root = (Path::new("/r"), false);
         let event = |path: &str| Event::new(EventKind::Any).add_path(path.into());
         forward(root, &mailbox, &event("/r/export/conversations.json"));
         forward(root, &mailbox, &event("/r/a.zip.part"));
@@ -147,9 +152,20 @@ mod tests {
     }
 
     #[test]
+    fn events_in_folders_with_sessions_name_paths() {
+        let mailbox = Mailbox::default();
+        let root = (Path::new("/r"), true);
+        forward(root, &mailbox, &Event::new(EventKind::Any).add_path("/r/project/a.jsonl".into()));
+        let pending = mailbox.wait(std::time::Duration::ZERO, std::time::Duration::ZERO);
+        assert_eq!(pending.names.into_iter().collect::<Vec<_>>(), ["project/a.jsonl"]);
+        forward(root, &mailbox, &Event::new(EventKind::Any).add_path("/r".into()));
+        assert!(mailbox.wait(std::time::Duration::ZERO, std::time::Duration::ZERO).rescan);
+    }
+
+    #[test]
     fn an_overflow_requests_a_rescan_and_is_counted() {
         let mailbox = Mailbox::default();
-        forward(Path::new("/r"), &mailbox, &Event::new(EventKind::Other).set_flag(Flag::Rescan));
+        forward((Path::new("/r"), false), &mailbox, &Event::new(EventKind::Other).set_flag(Flag::Rescan));
         let pending = mailbox.wait(std::time::Duration::ZERO, std::time::Duration::ZERO);
         assert!(pending.rescan && pending.overflows == 1);
     }

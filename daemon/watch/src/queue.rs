@@ -32,6 +32,8 @@ pub(super) trait ImportQueue: Send {
 pub(super) struct FolderImportQueue {
     pub imports: Imports,
     pub root: PathBuf,
+    /// Whether the names are those of sessions.
+    pub sessions: bool,
     pub providers: Vec<String>,
     pub mailbox: Arc<Mailbox>,
 }
@@ -41,6 +43,7 @@ impl ImportQueue for FolderImportQueue {
         let request = WatchedImport {
             root: self.root.clone(),
             name: name.to_owned(),
+            session: self.sessions,
             providers: self.providers.clone(),
         };
         let (mailbox, name) = (Arc::clone(&self.mailbox), name.to_owned());

@@ -6,6 +6,7 @@
 //! `a_folder_swapped_for_a_link_is_not_followed` in `scan::tests`).
 
 mod os_folder;
+mod session_folder;
 
 use std::{
     collections::hash_map::DefaultHasher,
@@ -24,7 +25,7 @@ use rustix::{
 };
 use satchel_source::{completeness, names};
 
-pub(super) use self::os_folder::OsFolder;
+pub(super) use self::{os_folder::OsFolder, session_folder::SessionFolder};
 use super::{
     folder_fs::{FolderFs, Inspection},
     settle::{Hold, Observation, Stamp},
@@ -80,7 +81,7 @@ impl FolderFs for OsFolder {
                         hold,
                         took: begun.elapsed(),
                     }),
-                    folders: Vec::new(),
+                    ..Inspection::default()
                 })
             }
             FileType::Directory if self.recursive() && !self.is_data_dir(&stat) => {
@@ -90,7 +91,7 @@ impl FolderFs for OsFolder {
                 let hold = (walk.unfinished || names::unfinished_download(name)).then_some(Hold::Name);
                 let observation =
                     (walk.exported > 0).then(|| Observation { stamp, hold, took: begun.elapsed() });
-                Ok(Inspection { observation, folders: walk.folders })
+                Ok(Inspection { observation, folders: walk.folders, ..Inspection::default() })
             }
             _ => Ok(Inspection::default()),
         }

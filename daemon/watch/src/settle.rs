@@ -81,6 +81,8 @@ pub(super) enum SettleStep {
 #[derive(Debug)]
 pub(super) struct SettleTracker {
     quiet: Duration,
+    /// Whether the files are sessions: they are imported while they grow.
+    sessions: bool,
     files: BTreeMap<OsString, TrackedFile>,
 }
 
@@ -99,9 +101,10 @@ struct TrackedFile {
 }
 
 impl SettleTracker {
-    /// Creates the state. A file is quiet when it kept its stamp for `quiet`.
-    pub(super) fn new(quiet: Duration) -> Self {
-        Self { quiet, files: BTreeMap::new() }
+    /// Creates the state. A file is quiet when it kept its stamp for `quiet`; a session, when `quiet` has passed since it
+    /// was first seen.
+    pub(super) fn new(quiet: Duration, sessions: bool) -> Self {
+        Self { quiet, sessions, files: BTreeMap::new() }
     }
 
     /// Processes an inspection.
@@ -112,7 +115,7 @@ impl SettleTracker {
         now: MonotonicTime,
     ) -> SettleStep {
         let Observation { stamp, hold, took } = observation;
-        let quiet = self.quiet;
+        let (quiet, sessions) = (self.quiet, self.sessions);
         let file = self.files.entry(name.to_owned()).or_insert_with(|| TrackedFile {
             stamp,
             stable_since: now,
@@ -123,10 +126,10 @@ impl SettleTracker {
             interval: quiet,
             wait_reason: WaitReason::Growing,
         });
-        if file.stamp != stamp {
-            (file.stamp, file.stable_since, file.interval, file.wait_reason) =
-                (stamp, now, quiet, WaitReason::Growing);
+        if file.stamp != stamp && !sessions {
+            (file.stable_since, file.interval, file.wait_reason) = (now, quiet, WaitReason::Growing);
         }
+        file.stamp = stamp;
         if file.hold != hold {
             (file.hold, file.held_since) = (hold, now);
             // The hold has just disappeared or appeared, so the file was written to a moment ago.
@@ -163,7 +166,7 @@ impl SettleTracker {
         now: MonotonicTime,
     ) -> bool {
         let Some(file) = self.files.get_mut(name) else { return false };
-        if file.stamp != after.stamp || file.hold != after.hold {
+        if (file.stamp != after.stamp && !self.sessions) || file.hold != after.hold {
             self.observe(name, after.clone(), now);
             return false;
         }

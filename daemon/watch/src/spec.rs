@@ -11,6 +11,8 @@ use super::watcher::WatchIntervals;
 
 /// Largest number of name patterns that a folder may ignore.
 const MAX_IGNORE: usize = 100;
+/// How long a session is not read after a change, so that lines that are written together are read together.
+const SESSION_DELAY: Duration = Duration::from_millis(200);
 /// Allowed quiet time of a file, in milliseconds.
 const SETTLE_MS: std::ops::RangeInclusive<u64> = 10..=3_600_000;
 
@@ -40,7 +42,11 @@ pub struct WatchSpec {
     pub providers: Vec<String>,
     /// Name patterns to ignore, at any depth; `*` and `?` are wildcards.
     pub ignore: Vec<String>,
-    /// How long a file must keep its size, time and inode; `None` means the default of the daemon.
+    /// Whether programs append to files in it for hours, as agents do with their sessions: each file is then a source of
+    /// its own, which is read while it grows.
+    pub sessions: bool,
+    /// How long a file must keep its size, time and inode; `None` means the default of the daemon. With `sessions`, how
+    /// long to wait after the first change.
     pub settle: Option<Duration>,
 }
 
@@ -74,12 +80,20 @@ pub enum SpecError {
 impl WatchSpec {
     /// Creates a folder specification with the defaults.
     pub fn with_defaults(path: PathBuf) -> Self {
-        Self { path, recursive: true, poll: false, providers: Vec::new(), ignore: Vec::new(), settle: None }
+        Self {
+            path,
+            recursive: true,
+            poll: false,
+            providers: Vec::new(),
+            ignore: Vec::new(),
+            sessions: false,
+            settle: None,
+        }
     }
 
     /// Creates the specification of a folder that is added at run time.
-    pub(super) fn added(path: PathBuf, settle: Option<Duration>) -> Self {
-        Self { settle, ..Self::with_defaults(path) }
+    pub(super) fn added(path: PathBuf, sessions: bool, settle: Option<Duration>) -> Self {
+        Self { sessions, settle, ..Self::with_defaults(path) }
     }
 
     /// Checks everything that does not depend on the disk.
@@ -126,6 +140,7 @@ impl WatchSpec {
     }
 
     pub(super) fn intervals(&self, defaults: &WatchIntervals) -> WatchIntervals {
-        WatchIntervals { quiet: self.settle.unwrap_or(defaults.quiet), ..defaults.clone() }
+        let usual = if self.sessions { defaults.quiet.min(SESSION_DELAY) } else { defaults.quiet };
+        WatchIntervals { quiet: self.settle.unwrap_or(usual), ..defaults.clone() }
     }
 }

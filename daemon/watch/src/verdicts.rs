@@ -247,15 +247,20 @@ struct AddedFolders {
     /// The settle times in milliseconds, of the folders that do not have the default.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     settle_ms: BTreeMap<String, u64>,
+    /// The folders with sessions.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    sessions: BTreeSet<String>,
 }
 
 /// Reads the folders that were added at run time.
 pub(super) fn load_added(store: &Store) -> Result<Vec<WatchSpec>, StoreError> {
     let Some(entry) = store.ledger_get(Ledger::Setting, ADDED_FOLDERS_ID)? else { return Ok(Vec::new()) };
-    let AddedFolders { folders, settle_ms } = serde_json::from_slice(&entry.value).unwrap_or_default();
+    let AddedFolders { folders, settle_ms, sessions } =
+        serde_json::from_slice(&entry.value).unwrap_or_default();
     let spec = |path: String| {
         let settle = settle_ms.get(&path).copied().map(Duration::from_millis);
-        WatchSpec::added(path.into(), settle)
+        let sessions = sessions.contains(&path);
+        WatchSpec::added(path.into(), sessions, settle)
     };
     Ok(folders.into_iter().map(spec).collect())
 }
@@ -267,8 +272,11 @@ pub(super) fn store_added<'a>(
     at_micros: i64,
 ) -> Result<(), StoreError> {
     let mut added = AddedFolders::default();
-    for (path, settle) in specs.filter_map(|spec| Some((spec.path.to_str()?.to_owned(), spec.settle))) {
-        if let Some(settle) = settle {
+    for (path, spec) in specs.filter_map(|spec| Some((spec.path.to_str()?.to_owned(), spec))) {
+        if spec.sessions {
+            added.sessions.insert(path.clone());
+        }
+        if let Some(settle) = spec.settle {
             let millis = u64::try_from(settle.as_millis()).unwrap_or(u64::MAX);
             added.settle_ms.insert(path.clone(), millis);
         }

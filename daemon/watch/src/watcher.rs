@@ -74,6 +74,8 @@ impl Default for WatchIntervals {
 pub(super) struct FolderDependencies {
     pub root: PathBuf,
     pub intervals: WatchIntervals,
+    /// Whether the names are those of sessions, which are imported while they grow.
+    pub sessions: bool,
     /// Poll instead of relying on events from the system.
     pub poll: bool,
     pub fs: Box<dyn FolderFs>,
@@ -98,6 +100,9 @@ pub(super) struct FolderWatcher {
     importing: BTreeMap<OsString, RunningImport>,
     /// When to inspect a name again that failed, or that is unrecognised and still changes.
     retries: BTreeMap<OsString, MonotonicTime>,
+    /// Until when a session is not imported again, so that the imports of a long one that grows take a small part of a
+    /// processor.
+    pauses: BTreeMap<OsString, MonotonicTime>,
     /// How often a file that keeps changing was unrecognised.
     streaks: BTreeMap<OsString, u32>,
     problems: BTreeMap<OsString, WatchProblem>,
@@ -118,7 +123,7 @@ pub(super) struct FolderWatcher {
 impl FolderWatcher {
     /// Creates a watcher. It begins with a scan of the whole folder.
     pub(super) fn new(dependencies: FolderDependencies) -> Self {
-        let settle = SettleTracker::new(dependencies.intervals.quiet);
+        let settle = SettleTracker::new(dependencies.intervals.quiet, dependencies.sessions);
         Self {
             dependencies,
             change_detection: ChangeDetection::NotStarted,
@@ -127,6 +132,7 @@ impl FolderWatcher {
             ready: ReadyQueue::default(),
             importing: BTreeMap::new(),
             retries: BTreeMap::new(),
+            pauses: BTreeMap::new(),
             streaks: BTreeMap::new(),
             problems: BTreeMap::new(),
             folder_problem: None,
@@ -257,10 +263,17 @@ impl FolderWatcher {
         }
         match self.dependencies.fs.inspect(name) {
             Err(error) => self.record_problem(name, &error),
-            Ok(Inspection { observation, folders }) => {
+            Ok(Inspection { observation, folders, related }) => {
+                let is_folder = !folders.is_empty();
                 if self.watch_subfolders(name, folders) {
                     // Something may have changed between the inspection and the start of the watch.
                     self.reinspect.insert(name.to_owned());
+                    if let Ok(Inspection { related, .. }) = self.dependencies.fs.inspect(name) {
+                        self.reinspect.extend(related);
+                    }
+                }
+                if !is_folder {
+                    self.reinspect.extend(related);
                 }
                 match observation {
                     None => self.forget(name),
@@ -278,6 +291,10 @@ impl FolderWatcher {
         if self.needs_no_import(name, observation.stamp, now) {
             self.settle.remove(name);
             self.problems.remove(name);
+            return;
+        }
+        if let Some(at) = self.pauses.get(name).copied().filter(|at| *at > now) {
+            self.retries.insert(name.to_owned(), at);
             return;
         }
         if let SettleStep::Check = self.settle.observe(name, observation, now) {

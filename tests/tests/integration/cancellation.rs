@@ -225,6 +225,7 @@ fn a_watched_folder_is_not_notified_of_imports_that_the_shutdown_cancelled() -> 
         let watched = WatchedImport {
             root: folder.path().to_owned(),
             name: "conversations.json".into(),
+            session: false,
             providers: Vec::new(),
         };
         let on_end = Box::new(move |view: &JobView, _| drop(sender.send(view.imports.clone())));

@@ -90,6 +90,7 @@ impl ImportTask {
         let source = {
             let _asked = self.heartbeat.begin_call();
             match (&self.watched, &self.uploaded) {
+                (Some(watched), _) if watched.session => Source::session(&watched.root, &watched.name)?,
                 (Some(watched), _) => Source::beneath(&watched.root, &watched.name)?,
                 (None, Some(UploadedFile { path, bytes, length })) => {
                     Source::stored(path, Arc::clone(bytes), *length).with_keys(self.keys.clone())

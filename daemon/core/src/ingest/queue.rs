@@ -188,8 +188,12 @@ mod tests {
             dry_run: false,
             apply: None,
         };
-        let watched =
-            watched.then(|| WatchedImport { root: "/".into(), name: "a".into(), providers: Vec::new() });
+        let watched = watched.then(|| WatchedImport {
+            root: "/".into(),
+            name: "a".into(),
+            session: false,
+            providers: Vec::new(),
+        });
         let view = watch::Sender::new(JobView { phase, ..JobView::waiting(id, "/a".into(), 0) });
         Job { watched, ..Job::new(request, view) }
     }

@@ -49,6 +49,8 @@ pub struct WatchedImport {
     pub root: PathBuf,
     /// The name of the file or folder in it.
     pub name: OsString,
+    /// Whether it is a session to which a program appends (`satchel_source::Source::session`).
+    pub session: bool,
     /// Use only the importers of these platforms; if empty, use all.
     pub providers: Vec<String>,
 }

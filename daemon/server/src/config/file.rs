@@ -77,6 +77,7 @@ pub(super) struct WatchSection {
     pub(super) providers: Vec<String>,
     #[serde(default)]
     pub(super) ignore: Vec<String>,
+    pub(super) sessions: Option<bool>,
     pub(super) settle_ms: Option<u64>,
 }
 
@@ -100,9 +101,17 @@ impl ExportSection {
 
 impl WatchSection {
     pub(super) fn of(spec: &WatchSpec) -> Self {
-        let WatchSpec { path, recursive, poll, providers, ignore, settle } = spec.clone();
+        let WatchSpec { path, recursive, poll, providers, ignore, sessions, settle } = spec.clone();
         let settle_ms = settle.map(|settle| u64::try_from(settle.as_millis()).unwrap_or(u64::MAX));
-        Self { path, recursive: Some(recursive), poll: Some(poll), providers, ignore, settle_ms }
+        Self {
+            path,
+            recursive: Some(recursive),
+            poll: Some(poll),
+            providers,
+            ignore,
+            sessions: Some(sessions),
+            settle_ms,
+        }
     }
 }
 

@@ -86,7 +86,7 @@ fn changes_are_split_into_immediate_ones_and_those_on_restart() {
 #[test]
 fn watched_folders_are_read_with_their_settings() {
     let text = "[[watch]]\npath = \"/a/Downloads/\"\n\n[[watch]]\npath = \"/b\"\nrecursive = false\n\
-                poll = true\nproviders = [\"claude\"]\nignore = [\"*.txt\"]\nsettle-ms = 5000\n";
+                poll = true\nproviders = [\"claude\"]\nignore = [\"*.txt\"]\nsessions = true\nsettle-ms = 5000\n";
     let folders = parse(text).unwrap().watching.folders;
     assert_eq!(folders[0], WatchSpec::with_defaults("/a/Downloads".into()));
     assert_eq!(folders[0].path.to_str(), Some("/a/Downloads"));
@@ -95,6 +95,7 @@ fn watched_folders_are_read_with_their_settings() {
         poll: true,
         providers: vec!["claude".into()],
         ignore: vec!["*.txt".into()],
+        sessions: true,
         settle: Some(Duration::from_secs(5)),
         ..WatchSpec::with_defaults("/b".into())
     };

@@ -72,13 +72,13 @@ pub(super) fn add(
     state: &CallState,
     request: v1::AddSourceRequest,
 ) -> Result<v1::AddSourceResponse, CallError> {
-    let v1::AddSourceRequest { path, settle_time } = request;
+    let v1::AddSourceRequest { path, settle_time, sessions } = request;
     state.check_local("path")?;
     check_absolute("path", &path)?;
     let path = Path::new(&path);
     let negative = || CallError::invalid_field("settle_time", "is negative or not valid");
     let settle = settle_time.map(|wire| duration_from_wire(wire).ok_or_else(negative)).transpose()?;
-    let added = state.watch.add(path, settle)?;
+    let added = state.watch.add(path, sessions, settle)?;
     let watched = state.watch.folders().into_iter().find(|folder| folder.path == path);
     let source = watched.map(|folder| source_to_wire(&state.watch, folder));
     Ok(v1::AddSourceResponse { source, header: Some(state.header()), added })
@@ -194,6 +194,7 @@ fn source_to_wire(watch: &Watch, folder: WatchedFolder) -> v1::Source {
         overflows: signed(overflows),
         scanned,
         recursive: spec.recursive,
+        sessions: spec.sessions,
         unrecognized_items: Vec::new(),
     }
 }

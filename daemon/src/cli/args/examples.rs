@@ -83,7 +83,8 @@ pub(super) const SOURCES_ADD: &str = "\
 Examples:
   satchel sources add ~/Downloads
   satchel sources add --agents
-  satchel sources add ~/notes --settle 1m";
+  satchel sources add ~/notes --settle 1m
+  satchel sources add ~/agent/sessions --sessions";
 
 pub(super) const SOURCES_REMOVE: &str = "\
 Example:

@@ -36,7 +36,11 @@ pub struct AddSourceArgs {
     /// Do not ask before the folders of agents are watched
     #[arg(long, short, requires = "agents")]
     pub yes: bool,
-    /// How long a file must stay unchanged before it is imported: 10ms to 1h [default: 3s, or 10m with --agents]
+    /// Programs append to the files in it, as coding agents do: import each by itself while it grows
+    #[arg(long, conflicts_with = "agents")]
+    pub sessions: bool,
+    /// How long a file must stay unchanged before it is imported, or how long to wait after a change with --sessions: 10ms
+    /// to 1h [default: 3s, or 200ms with --sessions]
     #[arg(long, value_name = "TIME")]
     pub settle: Option<String>,
 }

@@ -20,6 +20,7 @@ document! {
         state: String = labels::source_state(source.state),
         polling_reason: Option<&'a str> = non_empty(&source.polling_reason),
         recursive: bool = source.recursive,
+        sessions: bool = source.sessions,
         /// True if the whole folder was scanned since the daemon started.
         scanned: bool = source.scanned,
         imported: u64 = unsigned(source.imported),

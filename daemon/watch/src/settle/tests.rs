@@ -27,7 +27,7 @@ struct SingleFile(SettleTracker);
 
 impl SingleFile {
     fn new() -> Self {
-        Self(SettleTracker::new(QUIET))
+        Self(SettleTracker::new(QUIET, false))
     }
 
     fn observe(&mut self, seconds: u64, observation: Observation) -> SettleStep {
@@ -246,7 +246,7 @@ proptest! {
     /// was quiet. Once the writer is done, the file does arrive, within the time that the inspections take.
     #[test]
     fn exactly_the_complete_and_quiet_files_arrive(actions in writer_actions()) {
-        let mut settle = SettleTracker::new(QUIET);
+        let mut settle = SettleTracker::new(QUIET, false);
         let name = OsStr::new(NAME);
         let mut model = ModelFile { stamp: stamp(1, 0, 1), partner: false, complete: false, touched: at(0) };
         let mut now = at(0);

@@ -25,6 +25,10 @@ pub(super) const MAX_TRIES: u32 = 12;
 const MAX_RETRY_DELAY: Duration = Duration::from_hours(6);
 /// How often the delay doubles for a file that keeps changing and is never recognised.
 const MAX_STREAK: u32 = 8;
+/// The time between two imports of a session that grows is at least this many times the duration of one.
+const IMPORT_COST_FACTOR: u32 = 8;
+/// Longest such time. An import may have waited for others.
+const MAX_PAUSE: Duration = Duration::from_mins(1);
 /// How long to wait before another attempt when the queue is full.
 const QUEUE_FULL_DELAY: Duration = Duration::from_secs(1);
 
@@ -32,6 +36,7 @@ const QUEUE_FULL_DELAY: Duration = Duration::from_secs(1);
 pub(super) struct RunningImport {
     pub(super) stamp: Stamp,
     pub(super) job: String,
+    pub(super) started: MonotonicTime,
 }
 
 impl FolderWatcher {
@@ -99,13 +104,19 @@ impl FolderWatcher {
         {
             let observation =
                 self.dependencies.fs.inspect(&name).ok().and_then(|inspection| inspection.observation);
-            if observation.is_none_or(|observation| observation.stamp != stamp) {
-                self.reinspect.insert(name);
-                continue;
-            }
+            // A session may have grown; another file has to settle again.
+            let stamp = match observation {
+                Some(observation) if observation.stamp == stamp || self.dependencies.sessions => {
+                    observation.stamp
+                }
+                _ => {
+                    self.reinspect.insert(name);
+                    continue;
+                }
+            };
             match self.dependencies.queue.start(&name) {
                 Ok(job) => {
-                    self.importing.insert(name, RunningImport { stamp, job });
+                    self.importing.insert(name, RunningImport { stamp, job, started: now });
                 }
                 Err(StartError::Busy) => {
                     self.ready.put_back(name, stamp);
@@ -120,9 +131,20 @@ impl FolderWatcher {
     }
 
     pub(super) fn import_ended(&mut self, name: OsString, outcome: FileOutcome) {
-        if let Some(RunningImport { stamp, .. }) = self.importing.remove(&name) {
+        if let Some(RunningImport { stamp, started, .. }) = self.importing.remove(&name) {
+            self.pause(&name, started);
             self.record_outcome(&name, stamp, outcome);
             self.reinspect.insert(name);
+        }
+    }
+
+    /// Sets when a session whose import has ended may be imported again.
+    fn pause(&mut self, name: &OsStr, started: MonotonicTime) {
+        if self.dependencies.sessions {
+            let now = self.now();
+            let pause = now.saturating_sub(started).saturating_mul(IMPORT_COST_FACTOR).min(MAX_PAUSE);
+            self.pauses.retain(|_, at| *at > now);
+            self.pauses.insert(name.to_owned(), now + pause);
         }
     }
 

@@ -25,6 +25,7 @@ impl FolderWatcher {
         self.settle.retain(exists);
         self.ready.retain(exists);
         self.retries.retain(|name, _| exists(name));
+        self.pauses.retain(|name, _| exists(name));
         self.streaks.retain(|name, _| exists(name));
         self.problems.retain(|name, _| exists(name));
         self.change_detection.retain(exists);
@@ -36,6 +37,7 @@ impl FolderWatcher {
         self.settle.remove(name);
         self.ready.remove(name);
         self.retries.remove(name);
+        self.pauses.remove(name);
         self.streaks.remove(name);
         self.problems.remove(name);
     }

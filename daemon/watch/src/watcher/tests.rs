@@ -3,6 +3,7 @@
 
 mod change_detection;
 mod fixture;
+mod sessions;
 mod volumes;
 
 use fixture::*;

@@ -51,7 +51,7 @@ fn import_by(core: &TestCore, import_path: ImportPath, folder: &Path) -> Result<
         ImportPath::Watched => {
             let root = folder.parent().context("a folder above")?.to_owned();
             let name = folder.file_name().context("a name")?.to_owned();
-            let watched = WatchedImport { root, name, providers: Vec::new() };
+            let watched = WatchedImport { root, name, session: false, providers: Vec::new() };
             let job = core.imports.start_watched(watched, Box::new(|_, _| {}))?;
             let mut view = core.imports.subscribe(job).context("a job")?;
             let runtime = tokio::runtime::Builder::new_current_thread().build()?;

@@ -97,6 +97,7 @@ async fn the_settle_time_of_an_added_folder_is_kept_over_a_restart() -> Result<(
     let request = |seconds: i64, nanos: i32| v1::AddSourceRequest {
         path: path.clone(),
         settle_time: Some(prost_types::Duration { seconds, nanos }),
+        sessions: false,
     };
     for (seconds, nanos) in
         [(0, 0), (0, 9_999_999), (-1, 0), (3_601, 0), (i64::MIN, 0), (1, -1), (i64::MAX, 0)]

@@ -48,6 +48,7 @@ pub(super) struct SimulatedFile {
     pub(super) complete: bool,
     pub(super) denied: bool,
     pub(super) folders: Vec<PathBuf>,
+    pub(super) related: Vec<OsString>,
 }
 
 #[derive(Clone, Default)]
@@ -87,7 +88,11 @@ impl FolderFs for SharedSimulation {
         }
         let Some(file) = simulation.files.get(name) else { return Ok(Inspection::default()) };
         let observation = Observation { stamp: file.stamp, hold: file.hold.clone(), took: Duration::ZERO };
-        Ok(Inspection { observation: Some(observation), folders: file.folders.clone() })
+        Ok(Inspection {
+            observation: Some(observation),
+            folders: file.folders.clone(),
+            related: file.related.clone(),
+        })
     }
 
     fn check_complete(&self, name: &OsStr) -> io::Result<Result<(), String>> {
@@ -170,10 +175,20 @@ impl WatcherFixture {
     }
 
     pub(super) fn with_simulation(simulated: SharedSimulation, poll: bool) -> Self {
+        Self::watching(simulated, poll, false)
+    }
+
+    /// A watcher of a folder with sessions.
+    pub(super) fn with_sessions() -> Self {
+        Self::watching(SharedSimulation::default(), false, true)
+    }
+
+    fn watching(simulated: SharedSimulation, poll: bool, sessions: bool) -> Self {
         let (notifier, clock) = (simulated.clone(), simulated.clone());
         let dependencies = FolderDependencies {
             root: "/r".into(),
             intervals: WatchIntervals::default(),
+            sessions,
             poll,
             fs: Box::new(simulated.clone()),
             notifier_factory: Box::new(move || match notifier.simulation().notifier_error.clone() {
@@ -195,7 +210,14 @@ impl WatcherFixture {
 
     pub(super) fn add_file(&self, name: &str, modified: i64) {
         let stamp = Stamp { bytes: 5, modified, inode: 1, below: 0 };
-        let file = SimulatedFile { stamp, hold: None, complete: true, denied: false, folders: Vec::new() };
+        let file = SimulatedFile {
+            stamp,
+            hold: None,
+            complete: true,
+            denied: false,
+            folders: Vec::new(),
+            related: Vec::new(),
+        };
         self.simulation().files.insert(name.into(), file);
     }
 
