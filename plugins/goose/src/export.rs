@@ -1,0 +1,212 @@
+//! Reads a session that was exported as JSON, in two passes: first the session, then its messages.
+
+use std::collections::BTreeSet;
+
+use satchel_importer::{
+    Arena, Bundle, Element, ErrorKind, ImportError, JsonArray, JsonLists, RecordKind, Sink, json::Value,
+};
+
+use crate::{
+    artifacts::Artifacts,
+    detect,
+    fields::{Fields, items},
+    message::Record,
+    reports::{shortened, unless_malformed},
+    session::{Facts, KNOWN, LISTS, MAX_FIELD, Session},
+    transcript::{MAX_LENGTH, Transcript, fields_of},
+};
+
+/// Places behind an export that are reported.
+const MAX_OTHERS: usize = 64;
+/// Names of members that are remembered.
+const MAX_SEEN: usize = 4096;
+
+/// What the first pass found.
+#[derive(Default)]
+struct Survey {
+    session: Session,
+    facts: Facts,
+    /// The members that were read.
+    seen: BTreeSet<String>,
+}
+
+/// Reads the file at `path`.
+pub(crate) fn read(bundle: &Bundle, path: &str, sink: &mut Sink) -> Result<(), ImportError> {
+    let survey = Survey::read(bundle, path)?;
+    let Some(id) = survey.session.id.as_deref() else {
+        return sink.skip(RecordKind::Conversation, path, "its id cannot be read");
+    };
+    let mut artifacts = Artifacts::read(bundle, path)?;
+    let mut transcript = Transcript::begin(&survey.session, &survey.facts, id, detect::EXPORT, path, sink)?;
+    let (mut warned, mut has_children) = (BTreeSet::new(), false);
+    let lists = members();
+    let outcome = JsonLists::new(path, &lists).each(bundle, sink, |list, element, sink| {
+        match lists.get(list).map_or("", |(name, _)| name) {
+            "conversation" => {
+                transcript.add(fields_of(&element)?, &element.locator(), Some(&mut artifacts), sink)
+            }
+            "child_sessions" => {
+                has_children = true;
+                Ok(())
+            }
+            "artifacts" => fields_of(&element).map(|_| ()),
+            name => {
+                if !survey.seen.contains(name) && warned.insert(name) {
+                    sink.warn(path, &left_out(name));
+                }
+                // Reports keys that are repeated, and what is no JSON.
+                let mut json = element.parser();
+                Fields::read(&mut json)?;
+                Ok(json.end()?)
+            }
+        }
+    })?;
+    for name in outcome.others.iter().filter(|name| !survey.seen.contains(*name)) {
+        sink.warn(path, &left_out(name));
+    }
+    if has_children {
+        read_children(bundle, path, id, &mut artifacts, sink)?;
+    }
+    artifacts.report(sink)?;
+    report_others(bundle, path, sink)
+}
+
+fn left_out(name: &str) -> String {
+    format!("the session's field {:?} is too long or cannot be read; it is left out", shortened(name))
+}
+
+/// The members of an export, and what an element of each that cannot be read counts as.
+fn members() -> Vec<(&'static str, RecordKind)> {
+    let kinds = [RecordKind::Message, RecordKind::Conversation, RecordKind::File];
+    LISTS.into_iter().zip(kinds).chain(KNOWN.map(|name| (name, RecordKind::File))).collect()
+}
+
+impl Survey {
+    fn read(bundle: &Bundle, path: &str) -> Result<Self, ImportError> {
+        let mut survey = Self::default();
+        JsonArray::new(path).members().limit(MAX_FIELD).survey(bundle, |element| {
+            survey.add(&element)?;
+            Ok(true)
+        })?;
+        let messages = JsonArray::new(path).pointer("/conversation").limit(MAX_LENGTH);
+        not_found_is_empty(messages.survey(bundle, |element| {
+            let record = fields_of(&element).and_then(|fields| Record::read(fields, false));
+            if let Some(record) = unless_malformed(record)? {
+                survey.facts.add(&record);
+            }
+            Ok(true)
+        }))?;
+        Ok(survey)
+    }
+
+    /// Adds a member of the export.
+    fn add(&mut self, element: &Element<'_>) -> Result<(), ImportError> {
+        let Some(key) = element.key().filter(|key| !LISTS.contains(key)) else { return Ok(()) };
+        let mut json = element.parser();
+        let read = Value::read(&mut json).and_then(|value| {
+            json.end()?;
+            self.session.add(key, value, element.arena())
+        });
+        let read = unless_malformed(read.map_err(Into::into))?;
+        if read.is_some() && self.seen.len() < MAX_SEEN {
+            self.seen.insert(key.to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// Reads the sessions of the subagents that the session started.
+fn read_children(
+    bundle: &Bundle,
+    path: &str,
+    id: &str,
+    artifacts: &mut Artifacts,
+    sink: &mut Sink,
+) -> Result<(), ImportError> {
+    let mut taken = BTreeSet::from([id.to_owned()]);
+    let list = JsonArray::new(path).pointer("/child_sessions").limit(MAX_LENGTH);
+    let walk = list.each(bundle, sink, |element, sink| {
+        let place = format!("{path}.child_sessions[{}]", element.index());
+        match read_child(&element, &place, &mut taken, artifacts, sink) {
+            Err(error) if error.kind == ErrorKind::Malformed => {
+                sink.skip(RecordKind::Conversation, &place, &error.message)
+            }
+            other => other,
+        }
+    });
+    not_found_is_empty(walk.map(|_| ()))
+}
+
+fn read_child(
+    element: &Element<'_>,
+    place: &str,
+    taken: &mut BTreeSet<String>,
+    artifacts: &mut Artifacts,
+    sink: &mut Sink,
+) -> Result<(), ImportError> {
+    let mut fields = fields_of(element)?;
+    let arena = element.arena();
+    let messages = items(fields.take("conversation").raw().unwrap_or("null"), arena)?;
+    let mut session = Session::read(&fields)?;
+    let id = session.id.take().ok_or_else(|| ImportError::malformed("it has no id"))?;
+    if !taken.insert(id.clone()) {
+        return Err(ImportError::malformed("an earlier session has the same id"));
+    }
+    emit_child(&session, &id, &messages, arena, place, artifacts, sink)
+}
+
+fn emit_child<'a>(
+    session: &Session,
+    id: &str,
+    messages: &[Value<'a>],
+    arena: &'a Arena,
+    place: &str,
+    artifacts: &mut Artifacts,
+    sink: &mut Sink,
+) -> Result<(), ImportError> {
+    let mut facts = Facts::default();
+    let fields =
+        |value: &Value<'a>| Fields::parse(value.raw().unwrap_or("null"), arena).map_err(ImportError::from);
+    for message in messages {
+        let record = fields(message).and_then(|fields| Record::read(fields, false));
+        if let Some(record) = unless_malformed(record)? {
+            facts.add(&record);
+        }
+    }
+    let mut transcript = Transcript::begin(session, &facts, id, detect::EXPORT, place, sink)?;
+    for (at, message) in messages.iter().enumerate() {
+        let own = format!("{place}.conversation[{at}]");
+        let added =
+            fields(message).and_then(|fields| transcript.add(fields, &own, Some(&mut *artifacts), sink));
+        match added {
+            Err(error) if error.kind == ErrorKind::Malformed => {
+                sink.skip(RecordKind::Message, &own, &error.message)?;
+            }
+            other => other?,
+        }
+    }
+    Ok(())
+}
+
+/// Reports what stands behind the export, such as those of other sessions.
+fn report_others(bundle: &Bundle, path: &str, sink: &mut Sink) -> Result<(), ImportError> {
+    let mut others = Vec::new();
+    JsonArray::new(path).limit(MAX_LENGTH).survey(bundle, |element| {
+        if element.index() > 0 {
+            others.push(element.locator());
+        }
+        Ok(others.len() < MAX_OTHERS)
+    })?;
+    for place in others {
+        sink.skip(RecordKind::Conversation, &place, "a file can have the export of only one session")?;
+    }
+    Ok(())
+}
+
+/// A member that is not there has no elements.
+pub(crate) fn not_found_is_empty(result: Result<(), ImportError>) -> Result<(), ImportError> {
+    match result {
+        Err(error) if error.kind == ErrorKind::NotThisFormat => Ok(()),
+        result => result,
+    }
+}
