@@ -11,7 +11,7 @@ use std::{
 use satchel_plugins_build::{Guests, check, componentize, uses_simd};
 
 /// The importers' folders; the packages are `satchel-plugin-<folder>`.
-const IMPORTERS: [&str; 16] = [
+const IMPORTERS: [&str; 17] = [
     "chatgpt",
     "claude",
     "claude-code",
@@ -20,6 +20,7 @@ const IMPORTERS: [&str; 16] = [
     "deepseek",
     "gemini",
     "gemini-cli",
+    "goose",
     "grok",
     "librechat",
     "memu",

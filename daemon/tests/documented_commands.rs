@@ -58,10 +58,11 @@ fn archive(export: &str, path: &Path) {
 }
 
 /// Fixtures of importers, and the folders in which agents keep such sessions.
-const AGENTS: [(&str, &str); 4] = [
+const AGENTS: [(&str, &str); 5] = [
     ("claude-code/fixtures/tools-and-branches", ".claude/projects"),
     ("codex/fixtures/session-with-tools-and-reasoning", ".codex/sessions"),
     ("gemini-cli/fixtures/session-with-tools-and-thoughts", ".gemini/tmp"),
+    ("goose/fixtures/a-session-with-tools-and-thoughts", ".local/share/goose"),
     ("opencode/fixtures/subagents-and-archived-sessions", ".local/share/opencode/storage"),
 ];
 

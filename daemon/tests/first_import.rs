@@ -15,7 +15,7 @@ use std::{
 use home::{TestHome, code, stderr};
 
 /// A usual export of each provider, among the fixtures of its importer.
-const EXPORTS: [&str; 16] = [
+const EXPORTS: [&str; 17] = [
     "chatgpt/fixtures/text",
     "claude/fixtures/flat-linear",
     "claude-code/fixtures/tools-and-branches",
@@ -24,6 +24,7 @@ const EXPORTS: [&str; 16] = [
     "deepseek/fixtures/whole-export",
     "gemini/fixtures/activity-with-conversation-ids",
     "gemini-cli/fixtures/session-with-tools-and-thoughts",
+    "goose/fixtures/a-session-with-tools-and-thoughts",
     "grok/fixtures/single-conversation",
     "librechat/fixtures/a-list-with-branches",
     "memu/fixtures/memory-answer",

@@ -29,6 +29,7 @@ mod tests {
                 "deepseek",
                 "gemini",
                 "gemini-cli",
+                "goose",
                 "grok",
                 "librechat",
                 "memu",

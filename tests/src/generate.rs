@@ -11,6 +11,7 @@ mod copilot;
 mod deepseek;
 mod gemini;
 mod gemini_cli;
+mod goose;
 mod grok;
 mod librechat;
 mod memu;
@@ -30,6 +31,7 @@ pub use copilot::copilot;
 pub use deepseek::deepseek;
 pub use gemini::{gemini, gemini_pages};
 pub use gemini_cli::gemini_cli;
+pub use goose::goose;
 pub use grok::grok;
 pub use librechat::librechat;
 pub use memu::memu;
@@ -62,7 +64,7 @@ pub struct GeneratedCounts {
 pub type Generator = fn(&Path, u64, u64) -> io::Result<GeneratedCounts>;
 
 /// The generators of all providers, by the name of the importer; Gemini has two, for its list and its page.
-pub const GENERATORS: [(&str, Generator); 17] = [
+pub const GENERATORS: [(&str, Generator); 18] = [
     ("chatgpt", chatgpt),
     ("claude", claude),
     ("claude-code", claude_code),
@@ -72,6 +74,7 @@ pub const GENERATORS: [(&str, Generator); 17] = [
     ("gemini", gemini),
     ("gemini", gemini_pages),
     ("gemini-cli", gemini_cli),
+    ("goose", goose),
     ("grok", grok),
     ("librechat", librechat),
     ("memu", memu),

@@ -49,6 +49,8 @@ const EXPORTS: [(&str, &str, Packing); 24] = [
     ("gemini", "takeout-in-parts", Loose),
     ("gemini", "workspace-conversations", Unpacked("work")),
     ("gemini-cli", "session-with-tools-and-thoughts", Unpacked("tmp")),
+    ("goose", "an-export", Packed("goose.zip")),
+    ("goose", "a-session-with-tools-and-thoughts", Unpacked("goose")),
     ("grok", "projects-and-tasks", Packed("a0000000-0000-4000-8000-00000000000a.zip")),
     ("librechat", "content-parts-of-agents", Loose),
     ("memu", "rows-in-one-dump", Unpacked("memu")),

@@ -34,6 +34,8 @@ mod deepseek;
 mod gemini;
 #[path = "../../../plugins/gemini-cli/tests/importer/round_trip/reader.rs"]
 mod gemini_cli;
+#[path = "../../../plugins/goose/tests/importer/round_trip/reader.rs"]
+mod goose;
 #[path = "../../../plugins/grok/tests/importer/round_trip/reader.rs"]
 mod grok;
 #[path = "../../../plugins/librechat/tests/importer/round_trip/reader.rs"]
@@ -51,7 +53,7 @@ mod perplexity;
 #[path = "../../../plugins/vscode-copilot/tests/importer/round_trip/reader.rs"]
 mod vscode_copilot;
 
-const READERS: [RoundTrip; 16] = [
+const READERS: [RoundTrip; 17] = [
     chatgpt::ROUND,
     claude::ROUND,
     claude_code::ROUND,
@@ -60,6 +62,7 @@ const READERS: [RoundTrip; 16] = [
     deepseek::ROUND,
     gemini::ROUND,
     gemini_cli::ROUND,
+    goose::ROUND,
     grok::ROUND,
     librechat::ROUND,
     memu::ROUND,
@@ -242,6 +245,7 @@ fn a_store_contains_what_its_pam_documents_contained() -> Result<()> {
         ("deepseek", "busy-siblings-and-the-active-path"),
         ("gemini", "activity-with-conversation-ids"),
         ("gemini-cli", "session-with-tools-and-thoughts"),
+        ("goose", "an-export"),
         ("grok", "tools-and-thinking"),
         ("librechat", "content-parts-of-agents"),
         ("memu", "messages-of-every-kind"),

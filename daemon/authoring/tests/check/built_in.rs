@@ -110,6 +110,12 @@ fn memu_passes() {
 }
 
 #[test]
+fn goose_passes() {
+    let checked = assert_passes("goose", "`line` is `*.jsonl`. `export` is `*.json`.", &[]);
+    assert!(checked > 5, "the table is checked on {checked} fixtures");
+}
+
+#[test]
 fn mistral_passes() {
     let checked = assert_passes("mistral", "", &[]);
     assert!(checked > 3, "the table is checked on {checked} fixtures");

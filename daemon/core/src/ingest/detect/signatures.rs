@@ -25,7 +25,7 @@ const MEDIA: [&str; 15] = [
 ];
 /// For each importer, sets of strings; most of its exports have all strings of one set near their start. A missing
 /// signature costs time, nothing else.
-const SIGNATURES: [(&str, &[&[&str]]); 16] = [
+const SIGNATURES: [(&str, &[&[&str]]); 17] = [
     // DeepSeek has "mapping" too.
     ("chatgpt", &[&["\"mapping\"", "\"create_time\""]]),
     ("claude", &[&["\"chat_messages\""]]),
@@ -38,6 +38,7 @@ const SIGNATURES: [(&str, &[&[&str]]); 16] = [
     ("deepseek", &[&["\"inserted_at\""]]),
     ("gemini", &[&["\"titleUrl\""], &["\"safeHtmlItem\""], &["\"userInteractions\""], &["outer-cell"]]),
     ("gemini-cli", &[&["\"projectHash\""], &["\"$rewindTo\""], &["## Gemini Added Memories"]]),
+    ("goose", &[&["\"working_dir\""], &["\"created\"", "\"toolRequest\""]]),
     ("grok", &[&["\"responses\""]]),
     ("librechat", &[&["\"isCreatedByUser\""], &["\"conversationId\"", "\"exportAt\""]]),
     ("memu", &[&["\"agent_id\"", "\"user_id\""], &["\"recall_files\""], &["\"memory_categories\""]]),
