@@ -1,0 +1,121 @@
+//! The structures of the format. Any field may be absent, null or of another type.
+
+use satchel_importer::{Element, JsonError, Leftover, Parser, json::Kind};
+
+/// `details`: what the history is about.
+#[derive(Debug, Default)]
+pub(crate) struct Details<'a> {
+    pub(crate) start: Option<i64>,
+    pub(crate) end: Option<i64>,
+    /// The address of a further page.
+    pub(crate) next_page: Option<&'a str>,
+    /// Everything else; also `createdBy`, `modality` and the address of the next page.
+    pub(crate) rest: Leftover<'a>,
+}
+
+/// One of `identifiers`: somebody who sends messages.
+#[derive(Debug, Default)]
+pub(crate) struct Identifier<'a> {
+    pub(crate) name: Option<&'a str>,
+    /// `email` is the only one of the schema.
+    pub(crate) kind: Option<&'a str>,
+    pub(crate) identifier: Option<&'a str>,
+    /// The fields that have no place above.
+    pub(crate) rest: Leftover<'a>,
+}
+
+/// One of `messages`.
+#[derive(Debug, Default)]
+pub(crate) struct Message<'a> {
+    pub(crate) sent: Option<i64>,
+    pub(crate) sender: Option<&'a str>,
+    pub(crate) text: Option<&'a str>,
+    /// `text` is neither a text nor null; it is kept.
+    odd_text: bool,
+    /// The fields that have no place above, such as `channel`.
+    pub(crate) rest: Leftover<'a>,
+}
+
+impl<'a> Details<'a> {
+    /// Reads the details; none if they are not an object.
+    pub(crate) fn read(json: &mut Parser<'a>) -> Result<Option<Self>, JsonError> {
+        if !json.enter_object()? {
+            return Ok(None);
+        }
+        let mut it = Self::default();
+        while let Some(key) = json.key()? {
+            let rest = &mut it.rest;
+            match key {
+                "startTime" => it.start = rest.time(key, json)?,
+                "endTime" => it.end = rest.time(key, json)?,
+                // The time of the export. If it were kept, each export would look like a change of the conversation.
+                "createdAt" => {
+                    rest.time(key, json)?;
+                }
+                "nextPage" => it.next_page = rest.keep_and_read(key, json)?.nonempty_text(),
+                "createdBy" | "modality" => rest.keep(key, json)?,
+                _ => rest.keep_unknown(key, json)?,
+            }
+        }
+        json.end()?;
+        Ok(Some(it))
+    }
+}
+
+impl<'a> Identifier<'a> {
+    /// Reads an item; the error is the reason why it identifies nobody.
+    pub(crate) fn read(json: &mut Parser<'a>) -> Result<Result<Self, &'static str>, JsonError> {
+        if !json.enter_object()? {
+            return Ok(Err("it is not an object"));
+        }
+        let mut it = Self::default();
+        while let Some(key) = json.key()? {
+            let rest = &mut it.rest;
+            match key {
+                "name" => it.name = rest.nonempty_text(key, json)?,
+                "type" => it.kind = rest.nonempty_text(key, json)?,
+                "identifier" => it.identifier = rest.nonempty_text(key, json)?,
+                _ => rest.keep_unknown(key, json)?,
+            }
+        }
+        json.end()?;
+        let named = it.name.is_some() || it.identifier.is_some();
+        Ok(if named { Ok(it) } else { Err("it has neither a name nor an identifier") })
+    }
+}
+
+impl<'a> Message<'a> {
+    /// Reads an element; the error is the reason why it is no message.
+    pub(crate) fn read(json: &mut Parser<'a>) -> Result<Result<Self, &'static str>, JsonError> {
+        if json.null()? {
+            return Ok(Err("it is null"));
+        }
+        if !json.enter_object()? {
+            return Ok(Err("it is not an object"));
+        }
+        let mut it = Self::default();
+        while let Some(key) = json.key()? {
+            match key {
+                "text" => {
+                    it.odd_text = !matches!(json.kind()?, Kind::String | Kind::Null);
+                    it.text = it.rest.nonempty_text(key, json)?;
+                    if it.odd_text {
+                        it.rest.mark_unread(key);
+                    }
+                }
+                "sentAt" => it.sent = it.rest.time(key, json)?,
+                "sender" => it.sender = it.rest.nonempty_text(key, json)?,
+                "channel" => it.rest.keep(key, json)?,
+                _ => it.rest.keep_unknown(key, json)?,
+            }
+        }
+        json.end()?;
+        let says = it.text.is_some() || it.odd_text || it.rest.unread().is_some();
+        Ok(if says { Ok(it) } else { Err("it has no text") })
+    }
+
+    /// Reads the element of a list without reports, for a first pass.
+    pub(crate) fn peek(element: &Element<'a>) -> Option<Self> {
+        Self::read(&mut Parser::new(element.text(), element.arena())).ok()?.ok()
+    }
+}
