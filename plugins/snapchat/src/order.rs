@@ -1,0 +1,121 @@
+//! The order of a list's entries, their ids and roles. A first pass reads the times, a second one the entries.
+
+use std::collections::BTreeMap;
+
+use satchel_importer::{
+    Bundle, Element, ImportError, JsonArray, Role, natural_key,
+    order::{contradicts, sort_by_time},
+};
+
+use crate::{
+    detect::ignore_other_formats,
+    raw::{Entry, is_words},
+    turns::{self, Turn},
+};
+
+/// Entries of one list: their order is in memory.
+pub(crate) const MAX_ENTRIES: usize = 200_000;
+/// The user name of My AI, and its name.
+pub(crate) const AI: [&str; 2] = ["myai", "My AI"];
+
+/// The entries of a list, oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct Order {
+    pub(crate) list: Vec<Place>,
+    /// By the index of the element.
+    places: BTreeMap<u64, usize>,
+    /// The times contradict both orders of the file.
+    pub(crate) sorted: bool,
+    /// Entries without a time.
+    pub(crate) undated: u64,
+    /// Entries whose role was inferred.
+    pub(crate) inferred: u64,
+    /// Types that are not known, with the number of their entries; absent types under the empty text.
+    pub(crate) unknown: BTreeMap<String, u64>,
+}
+
+/// One entry.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) id: String,
+    index: u64,
+    pub(crate) role: Role,
+    pub(crate) turn: Turn,
+}
+
+/// Kinds of unknown types that are told apart.
+const MAX_UNKNOWN: usize = 16;
+/// The types that are known.
+const KNOWN: [&str; 4] = ["CHAT", "TEXT", "SNAP", "MEDIA"];
+
+impl Order {
+    /// Reads the order of a list.
+    pub(crate) fn read(bundle: &Bundle, list: &JsonArray<'_>) -> Result<Self, ImportError> {
+        let mut order = Self::default();
+        let mut seen = BTreeMap::new();
+        let read = list.survey(bundle, |element| {
+            if order.list.len() < MAX_ENTRIES
+                && let Some(entry) = Entry::peek(&element)
+            {
+                order.add(&element, &entry, &mut seen);
+            }
+            Ok(true)
+        });
+        ignore_other_formats(read)?;
+        order.finish();
+        Ok(order)
+    }
+
+    /// The place in the list of the element `index`; none if it is no entry or one beyond the limit.
+    pub(crate) fn place(&self, index: u64) -> Option<usize> {
+        self.places.get(&index).copied()
+    }
+
+    /// The times of the oldest and the newest entry.
+    pub(crate) fn times(&self) -> (Option<i64>, Option<i64>) {
+        let times = || self.list.iter().filter_map(|place| place.turn.time);
+        (times().min(), times().max())
+    }
+
+    fn add(&mut self, element: &Element<'_>, entry: &Entry<'_>, seen: &mut BTreeMap<String, u32>) {
+        let time = entry.time.map(|time| time.to_string());
+        let said = entry.content.or(entry.media).unwrap_or_default();
+        let key = natural_key(&[time.as_deref(), Some(said)]);
+        let count = seen.entry(key.clone()).or_default();
+        *count += 1;
+        let id = if *count == 1 { key } else { format!("{key}:{count}") };
+        let kind = entry.kind.unwrap_or_default();
+        if !KNOWN.contains(&kind) && (self.unknown.len() < MAX_UNKNOWN || self.unknown.contains_key(kind)) {
+            *self.unknown.entry(kind.to_owned()).or_default() += 1;
+        }
+        self.undated += u64::from(entry.time.is_none());
+        let turn = Turn { time: entry.time, words: is_words(kind), known: known_role(entry) };
+        self.list.push(Place { id, index: element.index(), role: Role::Assistant, turn });
+    }
+
+    fn finish(&mut self) {
+        // The file lists the newest first, and so do entries of one second.
+        let times = |list: &[Place]| list.iter().map(|place| place.turn.time).collect::<Vec<_>>();
+        let oldest_first = !contradicts(times(&self.list)) && {
+            let dated: Vec<i64> = times(&self.list).into_iter().flatten().collect();
+            dated.first() != dated.last()
+        };
+        if !oldest_first {
+            self.list.reverse();
+            // All roles are the same, so that entries of one time keep the order of the file.
+            self.sorted = sort_by_time(&mut self.list, |place| (Role::User, place.turn.time));
+        }
+        let turns: Vec<Turn> = self.list.iter().map(|place| place.turn).collect();
+        for (place, role) in self.list.iter_mut().zip(turns::roles(&turns)) {
+            self.inferred += u64::from(place.turn.known.is_none());
+            place.role = role;
+        }
+        self.places = self.list.iter().enumerate().map(|(at, place)| (place.index, at)).collect();
+    }
+}
+
+/// The role, if the entry names its sender.
+fn known_role(entry: &Entry<'_>) -> Option<Role> {
+    let of = |sent: bool| if sent { Role::User } else { Role::Assistant };
+    entry.sent.or_else(|| entry.from.map(|from| !AI.contains(&from))).map(of)
+}

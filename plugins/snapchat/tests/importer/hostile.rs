@@ -1,0 +1,90 @@
+//! Broken and hostile input: the importer neither panics nor emits inconsistent records.
+
+use satchel_importer::{
+    Bundle, Line, broken_file_tests,
+    pam::record::RecordKind,
+    testkit::{
+        BrokenFiles, FixtureFile, Unclaimed, conversations, evidence, json_list, messages, nested_json,
+        produce, run_file, skips, skips_of, text, warnings,
+    },
+};
+use satchel_plugin_snapchat::Snapchat;
+
+const NAME: &str = "json/snapchat_ai.json";
+const FORMAT: &str = "snapchat-importer/2024.07";
+
+/// The files of all fixtures that have a conversation.
+fn files() -> BrokenFiles {
+    let chosen = |file: &FixtureFile| !conversations(&read(&file.bytes)).is_empty();
+    BrokenFiles::new(env!("CARGO_MANIFEST_DIR"), chosen, |_, bytes| read(bytes))
+}
+
+fn read(bytes: &[u8]) -> Vec<Line> {
+    run_file::<Snapchat>(FORMAT, NAME, bytes).checked_lines(Unclaimed::Refused)
+}
+
+fn entry(second: usize, words: &str) -> String {
+    let (hour, minute, second) = (second / 3600 % 24, second / 60 % 60, second % 60);
+    format!(
+        r#"{{"Timestamp":"2025-03-09 {hour:02}:{minute:02}:{second:02} UTC","Type":"CHAT","Content":"{words}"}}"#
+    )
+}
+
+fn list(entries: &str) -> Vec<u8> {
+    format!(r#"{{"My AI Content":{entries},"My AI Memory":[]}}"#).into_bytes()
+}
+
+broken_file_tests! { importer: Snapchat, format: FORMAT, files: files() }
+
+#[test]
+fn a_file_cut_anywhere_is_reported_and_gives_no_new_message() {
+    files().cut_everywhere(|cut| {
+        assert!(cut.new_messages().is_empty(), "{cut:?}");
+        assert!(cut.lines.is_empty() || cut.has_all_messages() || cut.has_reports(), "{cut:?}");
+    });
+}
+
+#[test]
+fn a_hundred_thousand_unordered_equal_entries_are_read_in_time() {
+    let begun = std::time::Instant::now();
+    let entries = json_list(100_000, |at| entry(at * 7919 % 7200, "x"));
+    let lines = read(&list(&entries));
+    assert_eq!(messages(&lines).len(), 100_000);
+    assert_eq!(messages(&lines).iter().filter(|message| message.parent.is_none()).count(), 1);
+    assert!(begun.elapsed().as_secs() < 60);
+}
+
+#[test]
+fn entries_and_memories_beyond_the_limits_are_reported() {
+    let lines = read(&list(&json_list(200_002, |at| entry(at, "x"))));
+    assert_eq!((messages(&lines).len(), skips_of(&lines, RecordKind::Message)), (200_000, 2));
+    let memory = format!(r#"{{"My AI Memory":[{{"Memory":"{}"}}]}}"#, r"User knows a word.\n".repeat(10_004));
+    let lines = read(memory.as_bytes());
+    assert_eq!((evidence(&lines).len(), skips_of(&lines, RecordKind::Memory)), (1, 1));
+    assert!(skips(&lines)[0].reason.starts_with("4 memories"), "{:?}", skips(&lines));
+}
+
+#[test]
+fn an_entry_that_cannot_be_read_costs_only_itself() {
+    let deep = r#"{"Timestamp":"2025-03-09 10:00:00 UTC","Type":"CHAT","Content":"y","odd":$deep}"#;
+    let entries = format!("[{},{deep},{{\"Content\":tru}},{}]", entry(9, "z"), entry(1, "x"));
+    let lines = read(&nested_json(&String::from_utf8(list(&entries)).expect("it is text")));
+    let texts: Vec<String> = messages(&lines).iter().map(|message| text(message)).collect();
+    assert_eq!((texts.concat().len(), skips_of(&lines, RecordKind::Message)), (2, 2));
+    assert!(skips(&lines)[0].locator.starts_with("json/snapchat_ai.json.My AI Content["));
+}
+
+#[test]
+fn names_of_people_are_in_no_report() {
+    let chats = r#"{"ola.strand":[{"From":"ola.strand","Media Type":"TEXT","Created":"2025-03-09 10:00:00 UTC","Content":"Hi"}],"mari":7,"zoe":[{"Fr"#;
+    let mine = String::from_utf8(list(&format!("[{}]", entry(1, "x")))).expect("it is text");
+    let bundle = Bundle::from_files([(NAME, mine), ("json/chat_history.json", chats.to_owned())]);
+    let produced = produce::<Snapchat>(&bundle).expect("detection answers");
+    let lines: Vec<Line> = produced.exports.into_iter().flat_map(|export| export.lines).collect();
+    let all = format!("{lines:?}");
+    assert!(["ola", "mari", "zoe"].iter().all(|name| !all.contains(name)), "{all}");
+    assert!(
+        warnings(&lines).iter().any(|warning| warning.message.starts_with("2 conversations left out")),
+        "{all}"
+    );
+}
