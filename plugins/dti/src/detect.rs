@@ -1,9 +1,11 @@
 //! Finds conversation histories among files, by the members of their root objects.
 
+use std::collections::BTreeMap;
+
 use satchel_importer::{
     Bundle, Detection, Element, ErrorKind, ImportError, JsonArray, JsonError, Parser,
     json::Kind,
-    names::{is_json, is_junk},
+    names::{is_json, is_junk, split},
 };
 
 /// The format of the schema that was published in November 2025.
@@ -16,22 +18,24 @@ const MAX_ITEMS: usize = 64;
 /// The fields of `details` that the schema requires, and that other formats do not have together.
 const REQUIRED: [&str; 4] = ["createdBy", "createdAt", "startTime", "endTime"];
 
-/// Every history among the files, for the host.
+/// Every export among the files, for the host: the histories of one folder.
 pub(crate) fn detect(bundle: &Bundle) -> Result<Vec<Detection>, ImportError> {
-    let mut found = Vec::new();
+    let mut found: BTreeMap<&str, Detection> = BTreeMap::new();
     for entry in bundle.entries() {
         let head = sample_head(bundle, &entry.path)?;
-        if head.is_history() {
-            found.push(Detection {
-                format: FORMAT.to_owned(),
-                confidence: head.confidence(),
-                files: vec![entry.path.clone()],
-                // Senders are named by mail addresses, which are not kept as an account.
-                account: None,
-            });
+        if !head.is_history() {
+            continue;
         }
+        let export = found.entry(split(&entry.path).0).or_insert_with(|| Detection {
+            format: FORMAT.to_owned(),
+            confidence: head.confidence(),
+            // Senders are named by mail addresses, which are not kept as an account.
+            ..Detection::default()
+        });
+        export.confidence = export.confidence.min(head.confidence());
+        export.files.push(entry.path.clone());
     }
-    Ok(found)
+    Ok(found.into_values().collect())
 }
 
 /// Whether the file is a history.
