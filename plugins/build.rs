@@ -18,6 +18,7 @@ const IMPORTERS: [&str; 17] = [
     "codex",
     "copilot",
     "deepseek",
+    "dti",
     "gemini",
     "gemini-cli",
     "goose",

@@ -22,6 +22,7 @@ const EXPORTS: [&str; 17] = [
     "codex/fixtures/session-with-tools-and-reasoning",
     "copilot/fixtures/oldest-first",
     "deepseek/fixtures/whole-export",
+    "dti/fixtures/a-conversation",
     "gemini/fixtures/activity-with-conversation-ids",
     "gemini-cli/fixtures/session-with-tools-and-thoughts",
     "goose/fixtures/a-session-with-tools-and-thoughts",

@@ -27,6 +27,7 @@ mod tests {
                 "codex",
                 "copilot",
                 "deepseek",
+                "dti",
                 "gemini",
                 "gemini-cli",
                 "goose",

@@ -9,6 +9,7 @@ mod claude_code;
 mod codex;
 mod copilot;
 mod deepseek;
+mod dti;
 mod gemini;
 mod gemini_cli;
 mod goose;
@@ -29,6 +30,7 @@ pub use claude_code::claude_code;
 pub use codex::codex;
 pub use copilot::copilot;
 pub use deepseek::deepseek;
+pub use dti::dti;
 pub use gemini::{gemini, gemini_pages};
 pub use gemini_cli::gemini_cli;
 pub use goose::goose;
@@ -71,6 +73,7 @@ pub const GENERATORS: [(&str, Generator); 18] = [
     ("codex", codex),
     ("copilot", copilot),
     ("deepseek", deepseek),
+    ("dti", dti),
     ("gemini", gemini),
     ("gemini", gemini_pages),
     ("gemini-cli", gemini_cli),

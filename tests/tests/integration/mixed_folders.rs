@@ -35,7 +35,7 @@ enum Packing {
 use Packing::{Loose, Packed, Unpacked};
 
 /// Exports of all providers. Other files inside a sample count as other files here too.
-const EXPORTS: [(&str, &str, Packing); 24] = [
+const EXPORTS: [(&str, &str, Packing); 25] = [
     ("chatgpt", "shards-with-manifest", Packed("chatgpt-2026-05-01.zip")),
     ("chatgpt", "slim-nodes", Unpacked("new chatgpt export")),
     ("claude", "batched-archives", Packed("data-2026-08-01-batch-0000.zip")),
@@ -46,6 +46,7 @@ const EXPORTS: [(&str, &str, Packing); 24] = [
     ("copilot", "oldest-first", Loose),
     ("deepseek", "whole-export", Loose),
     ("deepseek", "single-conversation", Unpacked("saved chats")),
+    ("dti", "one-of-several-pages", Unpacked("histories")),
     ("gemini", "takeout-in-parts", Loose),
     ("gemini", "workspace-conversations", Unpacked("work")),
     ("gemini-cli", "session-with-tools-and-thoughts", Unpacked("tmp")),

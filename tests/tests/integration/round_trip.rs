@@ -30,6 +30,8 @@ mod codex;
 mod copilot;
 #[path = "../../../plugins/deepseek/tests/importer/round_trip/reader.rs"]
 mod deepseek;
+#[path = "../../../plugins/dti/tests/importer/round_trip/reader.rs"]
+mod dti;
 #[path = "../../../plugins/gemini/tests/importer/round_trip/reader.rs"]
 mod gemini;
 #[path = "../../../plugins/gemini-cli/tests/importer/round_trip/reader.rs"]
@@ -60,6 +62,7 @@ const READERS: [RoundTrip; 17] = [
     codex::ROUND,
     copilot::ROUND,
     deepseek::ROUND,
+    dti::ROUND,
     gemini::ROUND,
     gemini_cli::ROUND,
     goose::ROUND,
@@ -243,6 +246,7 @@ fn a_store_contains_what_its_pam_documents_contained() -> Result<()> {
         ("codex", "session-with-tools-and-reasoning"),
         ("copilot", "odd-rows"),
         ("deepseek", "busy-siblings-and-the-active-path"),
+        ("dti", "several-people-and-models"),
         ("gemini", "activity-with-conversation-ids"),
         ("gemini-cli", "session-with-tools-and-thoughts"),
         ("goose", "an-export"),

@@ -77,6 +77,12 @@ fn deepseek_passes() {
 }
 
 #[test]
+fn dti_passes() {
+    let checked = assert_passes("dti", "", &[]);
+    assert!(checked > 5, "the table is checked on {checked} fixtures");
+}
+
+#[test]
 fn gemini_passes() {
     let files = "`list` is `*My Activity/*/*.json`. `studio` is `*AI Studio/*`. `work` is `*Workspace/*`.";
     let checked = assert_passes("gemini", files, &[]);

@@ -36,6 +36,7 @@ const SIGNATURES: [(&str, &[&[&str]]); 17] = [
     ("codex", &[&["\"session_meta\""], &["\"response_item\""], &["\"record_type\""], &["\"input_text\""]]),
     ("copilot", &[&["Conversation,Time,Author,Message"], &["ChatName"], &["ClientApp"]]),
     ("deepseek", &[&["\"inserted_at\""]]),
+    ("dti", &[&["\"details\"", "\"createdBy\""], &["\"sentAt\"", "\"sender\""]]),
     ("gemini", &[&["\"titleUrl\""], &["\"safeHtmlItem\""], &["\"userInteractions\""], &["outer-cell"]]),
     ("gemini-cli", &[&["\"projectHash\""], &["\"$rewindTo\""], &["## Gemini Added Memories"]]),
     ("goose", &[&["\"working_dir\""], &["\"created\"", "\"toolRequest\""]]),
