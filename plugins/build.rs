@@ -11,7 +11,7 @@ use std::{
 use satchel_plugins_build::{Guests, check, componentize, uses_simd};
 
 /// The importers' folders; the packages are `satchel-plugin-<folder>`.
-const IMPORTERS: [&str; 17] = [
+const IMPORTERS: [&str; 18] = [
     "chatgpt",
     "claude",
     "claude-code",
@@ -29,6 +29,7 @@ const IMPORTERS: [&str; 17] = [
     "open-webui",
     "opencode",
     "perplexity",
+    "snapchat",
     "vscode-copilot",
 ];
 

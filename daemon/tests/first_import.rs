@@ -15,7 +15,7 @@ use std::{
 use home::{TestHome, code, stderr};
 
 /// A usual export of each provider, among the fixtures of its importer.
-const EXPORTS: [&str; 17] = [
+const EXPORTS: [&str; 18] = [
     "chatgpt/fixtures/text",
     "claude/fixtures/flat-linear",
     "claude-code/fixtures/tools-and-branches",
@@ -33,6 +33,7 @@ const EXPORTS: [&str; 17] = [
     "open-webui/fixtures/branches-and-the-current-answer",
     "opencode/fixtures/an-export",
     "perplexity/fixtures/turns",
+    "snapchat/fixtures/a-chat-with-my-ai",
     "vscode-copilot/fixtures/a-log-of-an-agent",
 ];
 

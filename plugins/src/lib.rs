@@ -38,6 +38,7 @@ mod tests {
                 "open-webui",
                 "opencode",
                 "perplexity",
+                "snapchat",
                 "vscode-copilot"
             ]
         );

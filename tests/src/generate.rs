@@ -22,6 +22,7 @@ mod open_webui;
 mod opencode;
 mod perplexity;
 mod rng;
+mod snapchat;
 mod vscode_copilot;
 
 pub use chatgpt::{chatgpt, chatgpt_later, chatgpt_short};
@@ -43,6 +44,7 @@ pub use open_webui::open_webui;
 pub use opencode::opencode;
 pub use perplexity::perplexity;
 pub use rng::Rng;
+pub use snapchat::snapchat;
 pub use vscode_copilot::vscode_copilot;
 
 use std::{
@@ -66,7 +68,7 @@ pub struct GeneratedCounts {
 pub type Generator = fn(&Path, u64, u64) -> io::Result<GeneratedCounts>;
 
 /// The generators of all providers, by the name of the importer; Gemini has two, for its list and its page.
-pub const GENERATORS: [(&str, Generator); 18] = [
+pub const GENERATORS: [(&str, Generator); 19] = [
     ("chatgpt", chatgpt),
     ("claude", claude),
     ("claude-code", claude_code),
@@ -85,6 +87,7 @@ pub const GENERATORS: [(&str, Generator); 18] = [
     ("open-webui", open_webui),
     ("opencode", opencode),
     ("perplexity", perplexity),
+    ("snapchat", snapchat),
     ("vscode-copilot", vscode_copilot),
 ];
 

@@ -35,7 +35,7 @@ enum Packing {
 use Packing::{Loose, Packed, Unpacked};
 
 /// Exports of all providers. Other files inside a sample count as other files here too.
-const EXPORTS: [(&str, &str, Packing); 25] = [
+const EXPORTS: [(&str, &str, Packing); 26] = [
     ("chatgpt", "shards-with-manifest", Packed("chatgpt-2026-05-01.zip")),
     ("chatgpt", "slim-nodes", Unpacked("new chatgpt export")),
     ("claude", "batched-archives", Packed("data-2026-08-01-batch-0000.zip")),
@@ -61,6 +61,7 @@ const EXPORTS: [(&str, &str, Packing); 25] = [
     ("opencode", "an-export", Packed("opencode.zip")),
     ("opencode", "subagents-and-archived-sessions", Unpacked("storage")),
     ("perplexity", "turns", Unpacked("perplexity")),
+    ("snapchat", "chats-with-people", Packed("mydata~1771000000000.zip")),
     ("vscode-copilot", "a-log-of-an-agent", Unpacked("code")),
     ("vscode-copilot", "calls-paired-by-their-order", Packed("code.zip")),
 ];

@@ -52,10 +52,12 @@ mod open_webui;
 mod opencode;
 #[path = "../../../plugins/perplexity/tests/importer/round_trip/reader.rs"]
 mod perplexity;
+#[path = "../../../plugins/snapchat/tests/importer/round_trip/reader.rs"]
+mod snapchat;
 #[path = "../../../plugins/vscode-copilot/tests/importer/round_trip/reader.rs"]
 mod vscode_copilot;
 
-const READERS: [RoundTrip; 17] = [
+const READERS: [RoundTrip; 18] = [
     chatgpt::ROUND,
     claude::ROUND,
     claude_code::ROUND,
@@ -73,6 +75,7 @@ const READERS: [RoundTrip; 17] = [
     open_webui::ROUND,
     opencode::ROUND,
     perplexity::ROUND,
+    snapchat::ROUND,
     vscode_copilot::ROUND,
 ];
 
@@ -257,6 +260,7 @@ fn a_store_contains_what_its_pam_documents_contained() -> Result<()> {
         ("open-webui", "reasoning-in-the-text"),
         ("opencode", "an-export"),
         ("perplexity", "turns"),
+        ("snapchat", "a-chat-with-my-ai"),
         ("vscode-copilot", "a-log-of-an-agent"),
     ];
     for (at, (provider, behaviour)) in chosen.into_iter().enumerate() {

@@ -25,7 +25,7 @@ const MEDIA: [&str; 15] = [
 ];
 /// For each importer, sets of strings; most of its exports have all strings of one set near their start. A missing
 /// signature costs time, nothing else.
-const SIGNATURES: [(&str, &[&[&str]]); 17] = [
+const SIGNATURES: [(&str, &[&[&str]]); 18] = [
     // DeepSeek has "mapping" too.
     ("chatgpt", &[&["\"mapping\"", "\"create_time\""]]),
     ("claude", &[&["\"chat_messages\""]]),
@@ -47,6 +47,7 @@ const SIGNATURES: [(&str, &[&[&str]]); 17] = [
     ("open-webui", &[&["\"childrenIds\""], &["\"currentId\""], &["\"chat\"", "\"history\""]]),
     ("opencode", &[&["\"sessionID\""], &["\"projectID\"", "\"directory\""]]),
     ("perplexity", &[&["\"query\"", "\"answer\""], &["\"query_str\""]]),
+    ("snapchat", &[&["\"My AI Content\""], &["\"My AI Memory\""]]),
     ("vscode-copilot", &[&["\"requests\"", "\"responderUsername\""], &["\"requests\"", "\"variableData\""]]),
 ];
 
