@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use satchel_importer::{
     Bundle, Detection, Element, ErrorKind, ImportError, JsonArray, JsonError, Parser,
     json::{Kind, Object},
-    names::{is_json, is_junk, split},
+    names::{has_extension, is_json, is_junk, split},
 };
 
-use crate::chats;
+use crate::{chats, page};
 
 /// The format of exports since 2023.
 pub(crate) const FORMAT: &str = "snapchat-importer/2024.07";
@@ -20,8 +20,8 @@ pub(crate) const MEMORY: &str = "My AI Memory";
 const CHATS: &str = "chat_history.json";
 /// The file that names the account.
 const ACCOUNT: &str = "account.json";
-/// The folder of the files, inside that of the export.
-const FOLDER: &str = "json/";
+/// The folders of the files and of the pages, inside that of the export.
+const FOLDERS: [&str; 2] = ["json/", "html/"];
 /// How the names of photos in the chat with My AI begin; a number follows.
 const PHOTO: &str = "snap_";
 
@@ -37,6 +37,8 @@ const ACCOUNT_LIMIT: u64 = 8 * 1024 * 1024;
 pub(crate) struct Export {
     /// The files of My AI.
     pub(crate) own: Vec<String>,
+    /// The page of My AI, if there is no file.
+    pub(crate) page: Option<String>,
     pub(crate) chats: Option<String>,
     pub(crate) account_file: Option<String>,
     /// The user name.
@@ -47,9 +49,9 @@ pub(crate) struct Export {
 /// Every export among the files, for the host.
 pub(crate) fn detect(bundle: &Bundle) -> Result<Vec<Detection>, ImportError> {
     let detection = |export: Export| {
-        let confidence = if export.own.is_empty() { 80 } else { 95 };
-        let Export { own, chats, account_file, account, photos } = export;
-        let files = own.into_iter().chain(chats).chain(account_file).chain(photos).collect();
+        let confidence = if export.own.is_empty() && export.page.is_none() { 80 } else { 95 };
+        let Export { own, page, chats, account_file, account, photos } = export;
+        let files = own.into_iter().chain(page).chain(chats).chain(account_file).chain(photos).collect();
         Detection { format: FORMAT.to_owned(), confidence, files, account }
     };
     Ok(exports(bundle)?.into_iter().map(detection).collect())
@@ -65,6 +67,14 @@ pub(crate) fn exports(bundle: &Bundle) -> Result<Vec<Export>, ImportError> {
         }
         if split(path).1 != CHATS && is_own(bundle, path)? {
             found.entry(folder(path)).or_default().own.push(path.to_owned());
+        }
+    }
+    for entry in bundle.entries() {
+        let path = entry.path.as_str();
+        // A page beside the file says the same.
+        let known = || found.keys().any(|folder| root(folder) == root(self::folder(path)));
+        if has_extension(path, "html") && !is_junk(path) && !known() && page::is_page(bundle, path)? {
+            found.entry(folder(path)).or_default().page = Some(path.to_owned());
         }
     }
     for entry in bundle.entries() {
@@ -90,7 +100,7 @@ fn folder(path: &str) -> &str {
 
 /// The folder of the whole export.
 fn root(folder: &str) -> &str {
-    folder.strip_suffix(FOLDER).unwrap_or(folder)
+    FOLDERS.iter().find_map(|name| folder.strip_suffix(name)).unwrap_or(folder)
 }
 
 fn add_account(bundle: &Bundle, folder: &str, export: &mut Export) -> Result<(), ImportError> {

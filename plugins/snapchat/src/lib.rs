@@ -2,9 +2,11 @@
 
 mod chats;
 mod detect;
+mod list;
 mod map;
 mod memory;
 mod order;
+mod page;
 mod raw;
 mod run;
 mod turns;

@@ -1,7 +1,7 @@
 //! The memory of My AI: a text for each time, with one memory on each line.
 
 use satchel_importer::{
-    Element, ImportError, Item, RecordKind, Sink,
+    ImportError, Item, Parser, RecordKind, Sink,
     pam::{memory::MemoryType, raw::RawObject, unread},
     snapshot,
 };
@@ -25,13 +25,17 @@ pub(crate) struct Memories {
 
 impl Memories {
     /// Adds the lines of one entry.
-    pub(crate) fn add(&mut self, element: &Element<'_>, sink: &mut Sink) -> Result<(), ImportError> {
-        let raw = raw::Memory::read(&mut element.parser())?
-            .ok_or_else(|| ImportError::malformed("it is not an object"))?;
+    pub(crate) fn add(
+        &mut self,
+        json: &mut Parser<'_>,
+        locator: &str,
+        sink: &mut Sink,
+    ) -> Result<(), ImportError> {
+        let raw = raw::Memory::read(json)?.ok_or_else(|| ImportError::malformed("it has no named fields"))?;
         let text = raw.text.filter(|text| !text.trim().is_empty());
         let text = text.ok_or_else(|| ImportError::malformed("it has no memory"))?;
         if let Some(field) = raw.rest.unread() {
-            sink.warn(&element.locator(), &unread::in_field(field));
+            sink.warn(locator, &unread::in_field(field));
         }
         let metadata = raw.rest.into_json().and_then(|rest| RawObject::parse(rest.into_owned()).ok());
         for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use satchel_importer::{
-    Bundle, Element, ImportError, JsonArray, Role, natural_key,
+    Bundle, ImportError, Role, natural_key,
     order::{contradicts, sort_by_time},
 };
 
 use crate::{
     detect::ignore_other_formats,
+    list::List,
     raw::{Entry, is_words},
     turns::{self, Turn},
 };
@@ -50,16 +51,15 @@ const KNOWN: [&str; 4] = ["CHAT", "TEXT", "SNAP", "MEDIA"];
 
 impl Order {
     /// Reads the order of a list.
-    pub(crate) fn read(bundle: &Bundle, list: &JsonArray<'_>) -> Result<Self, ImportError> {
+    pub(crate) fn read(bundle: &Bundle, list: &List<'_>) -> Result<Self, ImportError> {
         let mut order = Self::default();
         let mut seen = BTreeMap::new();
-        let read = list.survey(bundle, |element| {
+        let read = list.survey(bundle, |index, text, arena| {
             if order.list.len() < MAX_ENTRIES
-                && let Some(entry) = Entry::peek(&element)
+                && let Some(entry) = Entry::peek(text, arena)
             {
-                order.add(&element, &entry, &mut seen);
+                order.add(index, &entry, &mut seen);
             }
-            Ok(true)
         });
         ignore_other_formats(read)?;
         order.finish();
@@ -77,7 +77,7 @@ impl Order {
         (times().min(), times().max())
     }
 
-    fn add(&mut self, element: &Element<'_>, entry: &Entry<'_>, seen: &mut BTreeMap<String, u32>) {
+    fn add(&mut self, index: u64, entry: &Entry<'_>, seen: &mut BTreeMap<String, u32>) {
         let time = entry.time.map(|time| time.to_string());
         let said = entry.content.or(entry.media).unwrap_or_default();
         let key = natural_key(&[time.as_deref(), Some(said)]);
@@ -90,7 +90,7 @@ impl Order {
         }
         self.undated += u64::from(entry.time.is_none());
         let turn = Turn { time: entry.time, words: is_words(kind), known: known_role(entry) };
-        self.list.push(Place { id, index: element.index(), role: Role::Assistant, turn });
+        self.list.push(Place { id, index, role: Role::Assistant, turn });
     }
 
     fn finish(&mut self) {

@@ -1,7 +1,7 @@
 //! The entries of both lists. Any field may be absent, null or of another type.
 
 use satchel_importer::{
-    Element, JsonError, Leftover, Parser,
+    Arena, JsonError, Leftover, Parser,
     json::{Kind, time_of_text},
     pam::time::TimeNote,
 };
@@ -42,7 +42,7 @@ impl<'a> Entry<'a> {
             return Ok(Err("it is null"));
         }
         if !json.enter_object()? {
-            return Ok(Err("it is not an object"));
+            return Ok(Err("it has no named fields"));
         }
         let mut it = Self::default();
         let (mut created, mut exact) = (None, None);
@@ -75,9 +75,9 @@ impl<'a> Entry<'a> {
         Ok(if says || wordless { Ok(it) } else { Err("it has no content") })
     }
 
-    /// Reads the element of a list without reports, for a first pass.
-    pub(crate) fn peek(element: &Element<'a>) -> Option<Self> {
-        Self::read(&mut Parser::new(element.text(), element.arena())).ok()?.ok()
+    /// Reads the text of an entry without reports, for a first pass.
+    pub(crate) fn peek(text: &'a str, arena: &'a Arena) -> Option<Self> {
+        Self::read(&mut Parser::new(text, arena)).ok()?.ok()
     }
 }
 

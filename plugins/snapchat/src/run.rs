@@ -1,16 +1,18 @@
 //! Reads exports: the chat with My AI in two passes, its memory, and the number of the other chats.
 
 use satchel_importer::{
-    AccountRecord, Bundle, Element, ImportError, Importer as _, JsonArray, JsonLists, RecordKind, Sink,
-    Summary, order::SORTED,
+    AccountRecord, Arena, Bundle, ErrorKind, ImportError, Importer as _, JsonArray, JsonLists, Parser,
+    RecordKind, Sink, Summary, order::SORTED,
 };
 
 use crate::{
     Snapchat, chats,
     detect::{self, Export, MEMORY},
+    list::List,
     map::{self, Photos},
     memory::Memories,
     order::{AI, MAX_ENTRIES, Order},
+    page,
     raw::Entry,
 };
 
@@ -38,8 +40,11 @@ fn read(export: &Export, version: &'static str, bundle: &Bundle, sink: &mut Sink
     }
     let account = export.account.as_deref();
     let mut reader = Reader { bundle, account, version, photos: Photos::new(&export.photos) };
+    if let Some(path) = &export.page {
+        reader.page(path, sink)?;
+    }
     for path in &export.own {
-        let list = JsonArray::new(path).pointer("/My AI Content").kind(RecordKind::Message);
+        let list = List::Json(JsonArray::new(path).pointer("/My AI Content"));
         let read = reader.list(&list, CONVERSATION, &format!("{path}.{}", detect::CONTENT), sink)?;
         let remembered = reader.memory(path, sink)?;
         if !read && !remembered {
@@ -67,7 +72,7 @@ impl Reader<'_> {
     /// Reads one list of entries; whether it has any.
     fn list(
         &mut self,
-        list: &JsonArray<'_>,
+        list: &List<'_>,
         id: &'static str,
         locator: &str,
         sink: &mut Sink,
@@ -77,11 +82,9 @@ impl Reader<'_> {
             sink.conversation(&map::conversation(id, self.account, &order, self.version, locator), &[])?;
         }
         let photos = &mut self.photos;
-        let walked = list.each(self.bundle, sink, |element, sink| {
-            let place = || format!("{locator}[{}]", element.index());
-            entry(&element, &order, photos, sink).map_err(|error| error.at(place()))
-        });
-        detect::ignore_other_formats(walked.map(|_| ()))?;
+        let read = list
+            .each(self.bundle, locator, sink, |index, json, sink| entry(index, json, &order, photos, sink));
+        detect::ignore_other_formats(read)?;
         warn(&order, locator, sink);
         Ok(!order.list.is_empty())
     }
@@ -90,8 +93,9 @@ impl Reader<'_> {
     fn memory(&self, path: &str, sink: &mut Sink) -> Result<bool, ImportError> {
         let mut memories = Memories::default();
         let lists = [(MEMORY, RecordKind::Memory)];
-        let walked = JsonLists::new(path, &lists)
-            .each(self.bundle, sink, |_, element, sink| memories.add(&element, sink))?;
+        let walked = JsonLists::new(path, &lists).each(self.bundle, sink, |_, element, sink| {
+            memories.add(&mut element.parser(), &element.locator(), sink)
+        })?;
         for name in walked.others.iter().filter(|name| *name != detect::CONTENT) {
             sink.warn(&format!("{path}.{name}"), "no member of this name is known; it is not imported");
         }
@@ -100,10 +104,44 @@ impl Reader<'_> {
         Ok(walked.elements.iter().sum::<u64>() > 0)
     }
 
+    /// Reads the lists of a page.
+    fn page(&mut self, path: &str, sink: &mut Sink) -> Result<(), ImportError> {
+        let page = match page::read(self.bundle, path) {
+            Err(error) if error.kind == ErrorKind::Limit => {
+                return sink.skip(RecordKind::File, path, "the page is longer than fits; ask for JSON files");
+            }
+            read => read?,
+        };
+        if page.cut {
+            sink.skip(RecordKind::File, path, "the page ends inside a table")?;
+        }
+        for heading in &page.others {
+            sink.warn(path, &format!("the section {heading:?} is not known; it is not imported"));
+        }
+        let locator = format!("{path}.{}", detect::CONTENT);
+        let read = self.list(&List::Rows(&page.entries), CONVERSATION, &locator, sink)?;
+        let (mut memories, arena) = (Memories::default(), Arena::new());
+        let locator = format!("{path}.{MEMORY}");
+        for (at, row) in page.memories.iter().enumerate() {
+            let place = format!("{locator}[{at}]");
+            match memories.add(&mut Parser::new(row, &arena), &place, sink) {
+                Err(error) if error.kind == ErrorKind::Malformed => {
+                    sink.skip(RecordKind::Memory, &place, &error.message)?;
+                }
+                read => read?,
+            }
+        }
+        memories.emit(self.account, &locator, sink)?;
+        if !read && page.memories.is_empty() {
+            sink.skip(RecordKind::Conversation, path, "it has neither messages nor memories")?;
+        }
+        Ok(())
+    }
+
     fn chats(&mut self, path: &str, sink: &mut Sink) -> Result<(), ImportError> {
         for name in AI {
             let pointer = format!("/{name}");
-            let list = JsonArray::new(path).pointer(&pointer).kind(RecordKind::Message);
+            let list = List::Json(JsonArray::new(path).pointer(&pointer));
             self.list(&list, AMONG_CHATS, &format!("{path}.{name}"), sink)?;
         }
         let others = chats::count_others(self.bundle, path)?;
@@ -117,18 +155,19 @@ impl Reader<'_> {
 }
 
 fn entry(
-    element: &Element<'_>,
+    index: u64,
+    json: &mut Parser<'_>,
     order: &Order,
     photos: &mut Photos<'_>,
     sink: &mut Sink,
 ) -> Result<(), ImportError> {
-    let raw = Entry::read(&mut element.parser())?.map_err(ImportError::malformed)?;
-    let Some(at) = order.place(element.index()) else {
+    let raw = Entry::read(json)?.map_err(ImportError::malformed)?;
+    let Some(at) = order.place(index) else {
         return Err(ImportError::malformed(format!("the list has more than {MAX_ENTRIES} entries")));
     };
     let Some(place) = order.list.get(at) else { return Ok(()) };
     let parent = at.checked_sub(1).and_then(|before| order.list.get(before));
-    sink.more_messages(&[map::message(raw, place, parent, photos, element.arena())])
+    sink.more_messages(&[map::message(raw, place, parent, photos, json.arena())])
 }
 
 /// Reports what holds for the whole list.

@@ -82,3 +82,13 @@ fn exports_of_two_accounts_are_two() {
     let accounts: Vec<_> = found.iter().filter_map(|found| found.account.as_deref()).collect();
     assert_eq!(accounts, ["mo", "li"]);
 }
+
+#[test]
+fn a_page_is_claimed_if_there_is_no_file() {
+    let page = "<html><body><h1>My AI</h1><h3>My AI Memory</h3><table></table></body></html>";
+    assert_eq!(claimed(&[("1/html/snapchat_ai.html", page)]), ["1/html/snapchat_ai.html"]);
+    let both = [("1/html/snapchat_ai.html", page), ("1/json/snapchat_ai.json", AI)];
+    assert_eq!(claimed(&both), ["1/json/snapchat_ai.json"]);
+    let other = "<html><body><h1>Friends</h1><h3>My AI Memory</h3><table></table></body></html>";
+    assert_eq!(claimed(&[("1/html/friends.html", other), ("1/html/empty.html", "")]), [""; 0]);
+}

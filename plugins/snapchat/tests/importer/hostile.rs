@@ -88,3 +88,33 @@ fn names_of_people_are_in_no_report() {
         "{all}"
     );
 }
+
+#[test]
+fn a_page_cut_anywhere_is_reported() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/a-page/input/mydata~2/html/snapchat_ai.html");
+    let page = std::fs::read(folder).expect("the fixture can be read");
+    let read = |bytes: &[u8]| {
+        run_file::<Snapchat>(FORMAT, "html/snapchat_ai.html", bytes).checked_lines(Unclaimed::Refused)
+    };
+    let whole = messages(&read(&page)).len();
+    for cut in 0..page.len() {
+        let lines = read(&page[..cut]);
+        let lost = !lines.is_empty() && messages(&lines).len() < whole;
+        assert!(!lost || !skips(&lines).is_empty(), "cut at {cut}: {lines:?}");
+    }
+}
+
+#[test]
+fn pages_of_any_shape_are_read_in_time() {
+    let begun = std::time::Instant::now();
+    let page = |body: &str| {
+        format!("<h1>My AI</h1><h3>My AI Content</h3><table><tr><th>Content</th></tr>{body}</table>")
+    };
+    for piece in
+        ["<tr><td>&", "<tr", "<td", "</td>", "&", "<h3>", "</h3>", "<table", "<tr><td>a</td></tr>", "<"]
+    {
+        let lines = run_file::<Snapchat>(FORMAT, "a.html", page(&piece.repeat(200_000)));
+        let _checked = lines.checked_lines(Unclaimed::Refused);
+    }
+    assert!(begun.elapsed().as_secs() < 120);
+}

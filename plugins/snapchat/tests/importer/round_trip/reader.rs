@@ -16,9 +16,37 @@ pub(crate) const ROUND: RoundTrip =
     RoundTrip { platform: "snapchat", read_file: from_source, ignored: &[], read_stored: from_stored };
 
 fn from_source(file: &SourceFile<'_>) -> Vec<Chat> {
-    let Some(root) = file.json().or_else(|| file.json_before_cut()) else { return Vec::new() };
+    let root = if file.name.ends_with("html") { page(&file.text) } else { file.json() };
+    let Some(root) = root.or_else(|| file.json_before_cut()) else { return Vec::new() };
     let lists = ["My AI Content", "myai", "My AI"];
     lists.iter().filter_map(|name| chat(name, &root[*name], file)).collect()
+}
+
+/// The chat of a page, as the file would have it.
+fn page(text: &str) -> Option<Value> {
+    let (_, table) = text.split_once("<h3>My AI Content</h3>")?;
+    let (table, _) = table.split_once("</table>")?;
+    let texts = |row: &str, tag: &str| -> Vec<String> {
+        let begin = format!("<{tag}");
+        let cells = row.split(&begin).skip(1).filter_map(|cell| cell.split_once('>'));
+        let plain = |(_, cell): (&str, &str)| {
+            let cell = cell.split_once(&format!("</{tag}>")).map_or(cell, |(cell, _)| cell);
+            let cell = cell.replace("<b>", "").replace("</b>", "");
+            cell.replace("&#x27;", "'").replace("&lt;", "<").replace("&amp;", "&")
+        };
+        cells.map(plain).collect()
+    };
+    let mut rows = table.split("<tr>").skip(1);
+    let names = texts(rows.next()?, "th");
+    let row = |row: &str| -> Value {
+        let cells = texts(row, "td");
+        if cells.len() != names.len() {
+            return Value::Null;
+        }
+        names.iter().cloned().zip(cells.into_iter().map(Value::from)).collect()
+    };
+    let list: Vec<Value> = rows.map(row).collect();
+    Some(serde_json::json!({ "My AI Content": list }))
 }
 
 fn chat(name: &str, list: &Value, file: &SourceFile<'_>) -> Option<Chat> {
