@@ -32,7 +32,8 @@ fn history(rng: &mut Rng, counts: &mut GeneratedCounts) -> Value {
         for sender in [MAIL, "AI"] {
             second += 1 + rng.below(300);
             let text = if sender == MAIL { question(rng) } else { answer(rng) };
-            messages.push(json!({"sentAt": rfc3339(second), "sender": sender, "text": text, "channel": "Web"}));
+            messages
+                .push(json!({"sentAt": rfc3339(second), "sender": sender, "text": text, "channel": "Web"}));
             counts.messages += 1;
         }
     }
