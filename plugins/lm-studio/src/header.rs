@@ -1,0 +1,163 @@
+//! Reads what a file says about its chat, apart from the messages.
+
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
+
+use satchel_importer::{
+    Arena, Bundle, Element, ImportError, JsonArray, JsonError, Leftover, Parser, json::Value,
+};
+
+use crate::{
+    fields::{Fields, items, time_of},
+    layout,
+};
+
+/// The list of messages.
+pub(crate) const MESSAGES: &str = "messages";
+/// Bytes of one field. Real ones have some thousand.
+const MAX_FIELD: usize = 1024 * 1024;
+/// Fields that are known and kept as they are.
+const KEPT: [&str; 19] = [
+    "assistantLastMessagedAt",
+    "clientInput",
+    "clientInputFiles",
+    "createdAt",
+    "disabledPluginTools",
+    "lastUsedModel",
+    "looseFiles",
+    "name",
+    "notes",
+    "perChatPredictionConfig",
+    "pinned",
+    "plugins",
+    "preset",
+    "systemPrompt",
+    "tokenCount",
+    "usePerChatPredictionConfig",
+    "userFilesSizeBytes",
+    "userLastMessagedAt",
+    "workingDirectoryName",
+];
+/// The settings of plugins may have keys of services in them.
+const PRIVATE: &str = "pluginConfigs";
+/// The setting with the system prompt of one chat.
+const SYSTEM_PROMPT: &str = "llm.prediction.systemPrompt";
+/// The milliseconds between the name of a new file and the time in it.
+const JITTER: i64 = 2000;
+
+/// The fields of a file.
+#[derive(Debug, Default)]
+pub(crate) struct Header {
+    pub(crate) name: Option<String>,
+    /// Microseconds.
+    pub(crate) created: Option<i64>,
+    pub(crate) updated: Option<i64>,
+    pub(crate) model: Option<String>,
+    pub(crate) system: Option<String>,
+    /// The names of all fields that were read.
+    pub(crate) seen: BTreeSet<String>,
+    /// A field that is not known and holds natural language.
+    pub(crate) unread: Option<String>,
+    /// What is kept, as JSON texts.
+    kept: BTreeMap<String, String>,
+}
+
+impl Header {
+    /// Reads the fields of the file at `path`; what cannot be read is not among those that were seen.
+    pub(crate) fn read(bundle: &Bundle, path: &str) -> Result<Self, ImportError> {
+        let mut header = Self::default();
+        JsonArray::new(path).members().limit(MAX_FIELD).survey(bundle, |element| {
+            if let Some(key) = element.key().filter(|key| *key != MESSAGES)
+                && header.read_field(key, &element).is_ok()
+            {
+                header.seen.insert(key.to_owned());
+            }
+            Ok(true)
+        })?;
+        header.system = header.system.take().or_else(|| header.text("systemPrompt"));
+        Ok(header)
+    }
+
+    fn read_field(&mut self, key: &str, element: &Element<'_>) -> Result<(), JsonError> {
+        let mut json = Parser::new(element.text(), element.arena());
+        let value = Value::read(&mut json)?;
+        json.end()?;
+        match key {
+            "name" => self.name = value.nonempty_text().map(ToOwned::to_owned),
+            "createdAt" => self.created = time_of(value),
+            "userLastMessagedAt" | "assistantLastMessagedAt" => {
+                self.updated = self.updated.max(time_of(value));
+            }
+            "lastUsedModel" => self.model = model(value, element.arena())?,
+            "perChatPredictionConfig" => self.system = own_system_prompt(value, element.arena())?,
+            PRIVATE => return Ok(()),
+            _ => {}
+        }
+        if !KEPT.contains(&key) && self.unread.is_none() {
+            let mut rest = Leftover::default();
+            rest.note_unknown("", value);
+            self.unread = rest.unread().map(|_| key.to_owned());
+        }
+        // A name and a prompt have a place of their own.
+        if key != "name" && !matches!(value, Value::Null | Value::Text("") | Value::Raw("{}" | "[]")) {
+            self.kept.insert(key.to_owned(), value.json().into_owned());
+        }
+        Ok(())
+    }
+
+    /// The text that was kept under a key.
+    fn text(&self, key: &str) -> Option<String> {
+        let arena = Arena::new();
+        let kept = self.kept.get(key)?;
+        let text = Parser::new(kept, &arena).string().ok()?;
+        Some(text.to_owned()).filter(|text| !text.is_empty())
+    }
+
+    /// The id of the chat: the time at which it began, which stays when the file is renamed. A copy with the time of its original is known by
+    /// its name.
+    pub(crate) fn id(&self, path: &str) -> Option<String> {
+        let begun = self.created.map(|micros| micros / 1000);
+        let named = layout::named_time(path);
+        let is_copy = |named: &i64| begun.is_none_or(|begun| named.abs_diff(begun) > JITTER.unsigned_abs());
+        named.filter(is_copy).or(begun).map(|time| time.to_string())
+    }
+
+    /// Adds what is kept to the metadata of the chat.
+    pub(crate) fn metadata(&self, folder: &str, title_source: Option<&str>) -> Option<Cow<'static, str>> {
+        let mut rest = Leftover::default();
+        for (key, json) in &self.kept {
+            let is_prompt = key == "systemPrompt" && self.text(key) == self.system;
+            if !is_prompt {
+                rest.add_json(key, json);
+            }
+        }
+        if !folder.is_empty() {
+            rest.add_text("folder", folder);
+        }
+        if let Some(source) = title_source {
+            rest.add_text("title_source", source);
+        }
+        rest.into_json().map(|json| Cow::Owned(json.into_owned()))
+    }
+}
+
+fn model<'a>(value: Value<'a>, arena: &'a Arena) -> Result<Option<String>, JsonError> {
+    let Some(model) = Fields::of(value, arena)? else { return Ok(None) };
+    let names = ["identifier", "indexedModelIdentifier"];
+    Ok(names.into_iter().find_map(|key| model.get(key).nonempty_text()).map(ToOwned::to_owned))
+}
+
+/// The system prompt among the settings of a chat.
+fn own_system_prompt<'a>(value: Value<'a>, arena: &'a Arena) -> Result<Option<String>, JsonError> {
+    let Some(config) = Fields::of(value, arena)? else { return Ok(None) };
+    let Some(raw) = config.get("fields").raw() else { return Ok(None) };
+    for item in items(raw, arena)? {
+        let Some(field) = Fields::of(item, arena)? else { continue };
+        if field.get("key").text() == Some(SYSTEM_PROMPT) {
+            return Ok(field.get("value").nonempty_text().map(ToOwned::to_owned));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,202 @@
+//! Broken input: however it is cut or changed, the importer neither panics nor emits inconsistent records.
+
+use std::time::{Duration, Instant};
+
+use satchel_importer::{
+    Bundle, Importer as _, Line, Sink, broken_file_tests,
+    pam::record::RecordKind,
+    testkit::{
+        BrokenFiles, FixtureFile, Unclaimed, conversations, messages, produce, run_file, skips, skips_of,
+        warnings,
+    },
+};
+use satchel_plugin_lm_studio::LmStudio;
+
+const NAME: &str = "1767700000000.conversation.json";
+const FORMAT: &str = "lm-studio-importer/2024.08";
+
+/// The chats of all fixtures.
+fn files() -> BrokenFiles {
+    let chosen = |file: &FixtureFile| !conversations(&read_as(&file.name, &file.bytes)).is_empty();
+    BrokenFiles::new(env!("CARGO_MANIFEST_DIR"), chosen, read_as)
+}
+
+fn read_as(name: &str, bytes: &[u8]) -> Vec<Line> {
+    run_file::<LmStudio>(FORMAT, name, bytes).checked_lines(Unclaimed::ReadOrRefused)
+}
+
+/// Reads a chat with these messages.
+fn read(messages: &[String]) -> Vec<Line> {
+    let chat = format!(
+        r#"{{"name":"T","createdAt":1767700000000,"tokenCount":1,"clientInput":"","messages":[{}]}}"#,
+        messages.join(",")
+    );
+    read_as(NAME, chat.as_bytes())
+}
+
+fn prompt(text: &str) -> String {
+    format!(
+        r#"{{"versions":[{{"type":"singleStep","role":"user","content":[{{"type":"text","text":"{text}"}}]}}],"currentlySelected":0}}"#
+    )
+}
+
+fn answer(steps: &str) -> String {
+    format!(
+        r#"{{"versions":[{{"type":"multiStep","role":"assistant","steps":[{steps}]}}],"currentlySelected":0}}"#
+    )
+}
+
+fn step(id: &str, text: &str) -> String {
+    format!(
+        r#"{{"type":"contentBlock","stepIdentifier":"{id}","content":[{{"type":"text","text":"{text}"}}]}}"#
+    )
+}
+
+broken_file_tests! { importer: LmStudio, format: FORMAT, files: files() }
+
+#[test]
+fn a_file_cut_at_random_is_reported() {
+    files().cut_at_random(|cut| {
+        assert!(cut.lines.is_empty() || cut.has_reports() || cut.misses_nothing(), "{cut:?}");
+    });
+}
+
+#[test]
+fn one_broken_message_costs_only_itself() {
+    for broken in ["7", "null", "[]", "{}", r#""text""#, r#"{"versions":{}}"#, r#"{"versions":[[]]}"#] {
+        let lines = read(&[prompt("Before."), broken.to_owned(), prompt("Behind.")]);
+        assert_eq!(messages(&lines).len(), 2, "{broken}");
+        assert_eq!(skips_of(&lines, RecordKind::Message), 1, "{broken}");
+    }
+}
+
+#[test]
+fn one_broken_step_or_part_costs_only_itself() {
+    let deep = format!(r#"{{"type":"contentBlock","content":{}{}}}"#, "[".repeat(200), "]".repeat(200));
+    for broken in ["7", r#""x""#, "[]"] {
+        let steps = [step("a", "One."), broken.to_owned(), step("b", "Two.")].join(",");
+        let lines = read(&[answer(&steps)]);
+        assert_eq!((messages(&lines).len(), skips(&lines).len()), (2, 1), "{broken}");
+        let parts = format!(
+            r#"{{"type":"contentBlock","stepIdentifier":"a","content":[{{"type":"text","text":"One."}},{},{{"type":"text","text":"Two."}}]}}"#,
+            if broken.starts_with('"') { "[7]" } else { broken }
+        );
+        let lines = read(&[answer(&parts)]);
+        assert_eq!((messages(&lines).len(), skips(&lines).len()), (1, 1), "{broken}");
+    }
+    let lines = read(&[prompt("Before."), answer(&deep), prompt("Behind.")]);
+    assert_eq!(messages(&lines).len(), 2);
+    assert_eq!(skips_of(&lines, RecordKind::Message), 1);
+}
+
+#[test]
+fn repeated_ids_are_told_apart() {
+    let lines =
+        read(&[answer(&[step("a", "One."), step("a", "Two.")].join(",")), answer(&step("a", "Three."))]);
+    let ids: Vec<&str> = messages(&lines).iter().map(|message| message.id.as_str()).collect();
+    assert_eq!(ids, ["a", "a~2", "a~3"]);
+    assert!(warnings(&lines).iter().any(|warning| warning.message.contains("same id")));
+}
+
+#[test]
+fn ids_that_look_like_those_of_parts_are_not_used() {
+    for id in ["a:1", "a#2", "a~2", &"x".repeat(300)] {
+        let lines = read(&[answer(&step(id, "One."))]);
+        assert_eq!(messages(&lines).len(), 1);
+        assert!(messages(&lines)[0].id.starts_with("natural:"), "{id}");
+        assert_eq!(messages(&lines)[0].provider_message_id, None);
+    }
+}
+
+#[test]
+fn files_are_looked_for_in_one_folder_only() {
+    let part = r#"{"type":"file","fileIdentifier":"../conversations/secret.json","fileType":"image"}"#;
+    let message = format!(
+        r#"{{"versions":[{{"type":"singleStep","role":"user","content":[{part}]}}],"currentlySelected":0}}"#
+    );
+    let chat = format!(r#"{{"name":"T","createdAt":1767700000000,"tokenCount":1,"messages":[{message}]}}"#);
+    let files =
+        [(format!("conversations/{NAME}"), chat), ("conversations/secret.json".to_owned(), "{}".to_owned())];
+    let produced = produce::<LmStudio>(&Bundle::from_files(files)).expect("detection answers");
+    let lines: Vec<Line> = produced.exports.into_iter().flat_map(|export| export.lines).collect();
+    let file = &messages(&lines)[0].attachments[0];
+    assert!(file.source.is_none() && file.attachment.provider_id.is_some());
+    assert_eq!(warnings(&lines).len(), 1);
+}
+
+#[test]
+fn a_field_that_is_too_long_is_reported() {
+    let long = "x".repeat(1024 * 1024 + 1);
+    let chat = format!(
+        r#"{{"name":"T","createdAt":1767700000000,"clientInput":"{long}","messages":[{}]}}"#,
+        prompt("Hello.")
+    );
+    let lines = read_as(NAME, chat.as_bytes());
+    assert_eq!(messages(&lines).len(), 1);
+    assert!(warnings(&lines).iter().any(|warning| warning.message.contains("clientInput")));
+}
+
+#[test]
+fn what_stands_behind_a_chat_is_reported() {
+    let chat =
+        format!(r#"{{"name":"T","createdAt":1767700000000,"tokenCount":1,"messages":[{}]}}"#, prompt("One."));
+    let lines = read_as(NAME, format!("{chat}\n{chat}").as_bytes());
+    assert_eq!(conversations(&lines).len(), 1);
+    assert!(!skips(&lines).is_empty());
+}
+
+#[test]
+fn many_messages_versions_steps_and_parts_are_read_in_time() {
+    let parts: Vec<String> = (0..40_000).map(|_| r#"{"type":"text","text":"x"}"#.to_owned()).collect();
+    let block = format!(r#"{{"type":"contentBlock","stepIdentifier":"p","content":[{}]}}"#, parts.join(","));
+    let calls: Vec<String> =
+        (0..20_000).map(|_| r#"{"type":"toolCallRequest","name":"ls"}"#.to_owned()).collect();
+    let called = format!(r#"{{"type":"contentBlock","stepIdentifier":"c","content":[{}]}}"#, calls.join(","));
+    let version = r#"{"type":"singleStep","role":"user","content":[{"type":"text","text":"same"}]}"#;
+    let versions = vec![version; 20_000].join(",");
+    let mut all = vec![
+        answer(&block),
+        answer(&called),
+        format!(r#"{{"versions":[{versions}],"currentlySelected":0}}"#),
+    ];
+    all.extend((0..20_000).map(|_| prompt("same")));
+    all.extend((0..20_000).map(|_| answer(&step("one", "x"))));
+    let begun = Instant::now();
+    let lines = read(&all);
+    assert_eq!(messages(&lines).len(), 1 + 20_000 + 20_000 + 40_000);
+    assert!(begun.elapsed() < Duration::from_mins(1), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn chats_of_other_programs_are_left_alone() {
+    for other in [
+        "",
+        "[]",
+        "{}",
+        r#"{"name":"T","messages":[]}"#,
+        r#"{"name":"T","createdAt":1,"messages":[{"role":"user","content":"Hello."}]}"#,
+        r#"{"versions":[{"role":"user","content":[]}],"currentlySelected":0}"#,
+        r#"{"messages":[{"versions":[{"content":"1.0"}],"currentlySelected":0}]}"#,
+        r#"{"name":"T","pinned":true,"notes":[],"plugins":[],"messages":[]}"#,
+    ] {
+        let bundle = Bundle::from_files([(NAME, other)]);
+        assert!(LmStudio::detect(&bundle).expect("detection answers").is_empty(), "{other}");
+        assert!(LmStudio::run(FORMAT, &bundle, &mut Sink::collecting()).is_err(), "{other}");
+    }
+}
+
+#[test]
+fn large_files_of_others_are_left_after_a_few_bytes() {
+    let long = "x".repeat(4 * 1024 * 1024);
+    for other in [
+        format!(r#"{{"mapping":{{"a":"{long}"}},"id":"1","title":"T"}}"#),
+        format!(r#"{{"id":"1","title":"T","model":"m","text":"{long}"}}"#),
+        format!(r#"[{{"title":"{long}"}}]"#),
+    ] {
+        let bundle = Bundle::from_files([("conversations.json", other)]);
+        assert!(LmStudio::detect(&bundle).expect("detection answers").is_empty());
+    }
+    let own =
+        format!(r#"{{"name":"T","systemPrompt":"{long}","tokenCount":1,"messages":[{}]}}"#, prompt("Hello."));
+    assert_eq!(LmStudio::detect(&Bundle::from_files([(NAME, own)])).expect("detection answers").len(), 1);
+}
