@@ -12,6 +12,7 @@ use satchel_plugins_build::{Guests, check, componentize, uses_simd};
 
 /// The importers' folders; the packages are `satchel-plugin-<folder>`.
 const IMPORTERS: [&str; 18] = [
+const IMPORTERS: [&str; 17] = [
     "chatgpt",
     "claude",
     "claude-code",
@@ -24,6 +25,7 @@ const IMPORTERS: [&str; 18] = [
     "goose",
     "grok",
     "librechat",
+    "lm-studio",
     "memu",
     "mistral",
     "open-webui",

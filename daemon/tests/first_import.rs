@@ -16,6 +16,7 @@ use home::{TestHome, code, stderr};
 
 /// A usual export of each provider, among the fixtures of its importer.
 const EXPORTS: [&str; 18] = [
+const EXPORTS: [&str; 17] = [
     "chatgpt/fixtures/text",
     "claude/fixtures/flat-linear",
     "claude-code/fixtures/tools-and-branches",
@@ -28,6 +29,7 @@ const EXPORTS: [&str; 18] = [
     "goose/fixtures/a-session-with-tools-and-thoughts",
     "grok/fixtures/single-conversation",
     "librechat/fixtures/a-list-with-branches",
+    "lm-studio/fixtures/a-chat-with-thoughts-and-tools",
     "memu/fixtures/memory-answer",
     "mistral/fixtures/unordered-messages",
     "open-webui/fixtures/branches-and-the-current-answer",

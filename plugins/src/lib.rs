@@ -33,6 +33,7 @@ mod tests {
                 "goose",
                 "grok",
                 "librechat",
+                "lm-studio",
                 "memu",
                 "mistral",
                 "open-webui",

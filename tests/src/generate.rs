@@ -15,6 +15,7 @@ mod gemini_cli;
 mod goose;
 mod grok;
 mod librechat;
+mod lm_studio;
 mod memu;
 mod mistral;
 mod notes;
@@ -37,6 +38,7 @@ pub use gemini_cli::gemini_cli;
 pub use goose::goose;
 pub use grok::grok;
 pub use librechat::librechat;
+pub use lm_studio::lm_studio;
 pub use memu::memu;
 pub use mistral::mistral;
 pub use notes::notes;
@@ -69,6 +71,7 @@ pub type Generator = fn(&Path, u64, u64) -> io::Result<GeneratedCounts>;
 
 /// The generators of all providers, by the name of the importer; Gemini has two, for its list and its page.
 pub const GENERATORS: [(&str, Generator); 19] = [
+pub const GENERATORS: [(&str, Generator); 18] = [
     ("chatgpt", chatgpt),
     ("claude", claude),
     ("claude-code", claude_code),
@@ -82,6 +85,7 @@ pub const GENERATORS: [(&str, Generator); 19] = [
     ("goose", goose),
     ("grok", grok),
     ("librechat", librechat),
+    ("lm-studio", lm_studio),
     ("memu", memu),
     ("mistral", mistral),
     ("open-webui", open_webui),

@@ -54,6 +54,8 @@ const EXPORTS: [(&str, &str, Packing); 26] = [
     ("goose", "a-session-with-tools-and-thoughts", Unpacked("goose")),
     ("grok", "projects-and-tasks", Packed("a0000000-0000-4000-8000-00000000000a.zip")),
     ("librechat", "content-parts-of-agents", Loose),
+    ("lm-studio", "a-chat-with-thoughts-and-tools", Unpacked("lmstudio")),
+    ("lm-studio", "edited-prompts-and-other-answers", Packed("lm-studio.zip")),
     ("memu", "rows-in-one-dump", Unpacked("memu")),
     ("mistral", "tools-and-references", Packed("chat-export-1772530000.zip")),
     ("mistral", "files-and-canvases", Unpacked("le chat")),

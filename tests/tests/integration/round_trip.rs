@@ -42,6 +42,8 @@ mod goose;
 mod grok;
 #[path = "../../../plugins/librechat/tests/importer/round_trip/reader.rs"]
 mod librechat;
+#[path = "../../../plugins/lm-studio/tests/importer/round_trip/reader.rs"]
+mod lm_studio;
 #[path = "../../../plugins/memu/tests/importer/round_trip/reader.rs"]
 mod memu;
 #[path = "../../../plugins/mistral/tests/importer/round_trip/reader.rs"]
@@ -58,6 +60,7 @@ mod snapchat;
 mod vscode_copilot;
 
 const READERS: [RoundTrip; 18] = [
+const READERS: [RoundTrip; 17] = [
     chatgpt::ROUND,
     claude::ROUND,
     claude_code::ROUND,
@@ -70,6 +73,7 @@ const READERS: [RoundTrip; 18] = [
     goose::ROUND,
     grok::ROUND,
     librechat::ROUND,
+    lm_studio::ROUND,
     memu::ROUND,
     mistral::ROUND,
     open_webui::ROUND,
@@ -255,6 +259,7 @@ fn a_store_contains_what_its_pam_documents_contained() -> Result<()> {
         ("goose", "an-export"),
         ("grok", "tools-and-thinking"),
         ("librechat", "content-parts-of-agents"),
+        ("lm-studio", "a-chat-with-thoughts-and-tools"),
         ("memu", "messages-of-every-kind"),
         ("mistral", "tools-and-references"),
         ("open-webui", "reasoning-in-the-text"),

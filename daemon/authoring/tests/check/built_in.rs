@@ -110,6 +110,13 @@ fn librechat_passes() {
 }
 
 #[test]
+fn lm_studio_passes() {
+    let files = "`description` is `*.metadata.json`. `chat` is `*conversation*.json`.";
+    let checked = assert_passes("lm-studio", files, &[]);
+    assert!(checked > 8, "the table is checked on {checked} fixtures");
+}
+
+#[test]
 fn memu_passes() {
     // Its tables have another form, which its own test reads.
     assert_passes("memu", "", &[CheckKind::Fields]);

@@ -131,6 +131,7 @@ fn names_that_look_like_a_built_in_one_are_told() {
         assert!(similar(name).is_some(), "{name}");
     }
     for name in ["chatgpt", "copilot", "notes", "open-webui", "opencode", "librechat", "goose"] {
+    for name in ["chatgpt", "copilot", "notes", "open-webui", "opencode", "librechat", "lm-studio"] {
         assert_eq!(similar(name), None, "{name}");
     }
 }

@@ -26,6 +26,7 @@ const MEDIA: [&str; 15] = [
 /// For each importer, sets of strings; most of its exports have all strings of one set near their start. A missing
 /// signature costs time, nothing else.
 const SIGNATURES: [(&str, &[&[&str]]); 18] = [
+const SIGNATURES: [(&str, &[&[&str]]); 17] = [
     // DeepSeek has "mapping" too.
     ("chatgpt", &[&["\"mapping\"", "\"create_time\""]]),
     ("claude", &[&["\"chat_messages\""]]),
@@ -42,6 +43,7 @@ const SIGNATURES: [(&str, &[&[&str]]); 18] = [
     ("goose", &[&["\"working_dir\""], &["\"created\"", "\"toolRequest\""]]),
     ("grok", &[&["\"responses\""]]),
     ("librechat", &[&["\"isCreatedByUser\""], &["\"conversationId\"", "\"exportAt\""]]),
+    ("lm-studio", &[&["\"versions\"", "\"singleStep\""], &["\"usePerChatPredictionConfig\""]]),
     ("memu", &[&["\"agent_id\"", "\"user_id\""], &["\"recall_files\""], &["\"memory_categories\""]]),
     ("mistral", &[&["\"chatId\""]]),
     ("open-webui", &[&["\"childrenIds\""], &["\"currentId\""], &["\"chat\"", "\"history\""]]),
