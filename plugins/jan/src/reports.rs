@@ -1,0 +1,61 @@
+//! What is reported about a thread: once for each kind, because one of a kind shows that the format has changed.
+
+use std::collections::BTreeSet;
+
+use satchel_importer::{ImportError, RecordKind, Sink};
+
+/// Different warnings about one thread.
+const MAX_WARNINGS: usize = 64;
+/// Characters of a name in a warning.
+const MAX_NAME: usize = 64;
+
+/// What a message has that cannot be read or is not understood.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    /// Places behind that of the message, and why they are left out.
+    skips: Vec<(String, String)>,
+    warnings: BTreeSet<String>,
+}
+
+impl Findings {
+    pub(crate) fn skip(&mut self, place: String, reason: impl ToString) {
+        self.skips.push((place, reason.to_string()));
+    }
+
+    pub(crate) fn warn(&mut self, warning: impl Into<String>) {
+        self.warnings.insert(warning.into());
+    }
+
+    pub(crate) fn warn_of_type(&mut self, what: &str, kind: Option<&str>) {
+        let kind = shortened(kind.unwrap_or("none"));
+        self.warn(format!("{what} of the unknown type {kind:?} is kept, and its text read"));
+    }
+}
+
+/// What was reported about one thread.
+#[derive(Debug, Default)]
+pub(crate) struct Reports(BTreeSet<String>);
+
+impl Reports {
+    pub(crate) fn add(
+        &mut self,
+        place: &str,
+        findings: Findings,
+        sink: &mut Sink,
+    ) -> Result<(), ImportError> {
+        for (inside, reason) in findings.skips {
+            sink.skip(RecordKind::Message, &format!("{place}#{inside}"), &reason)?;
+        }
+        for warning in findings.warnings {
+            if self.0.len() < MAX_WARNINGS && self.0.insert(warning.clone()) {
+                sink.warn(place, &warning);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The beginning of a name, for a warning.
+pub(crate) fn shortened(name: &str) -> String {
+    name.chars().take(MAX_NAME).collect()
+}
