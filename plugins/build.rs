@@ -24,6 +24,7 @@ const IMPORTERS: [&str; 17] = [
     "gemini-cli",
     "goose",
     "grok",
+    "jan",
     "librechat",
     "lm-studio",
     "memu",

@@ -28,6 +28,7 @@ const EXPORTS: [&str; 17] = [
     "gemini-cli/fixtures/session-with-tools-and-thoughts",
     "goose/fixtures/a-session-with-tools-and-thoughts",
     "grok/fixtures/single-conversation",
+    "jan/fixtures/reasoning-and-tools",
     "librechat/fixtures/a-list-with-branches",
     "lm-studio/fixtures/a-chat-with-thoughts-and-tools",
     "memu/fixtures/memory-answer",

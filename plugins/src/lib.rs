@@ -32,6 +32,7 @@ mod tests {
                 "gemini-cli",
                 "goose",
                 "grok",
+                "jan",
                 "librechat",
                 "lm-studio",
                 "memu",

@@ -14,6 +14,7 @@ mod gemini;
 mod gemini_cli;
 mod goose;
 mod grok;
+mod jan;
 mod librechat;
 mod lm_studio;
 mod memu;
@@ -37,6 +38,7 @@ pub use gemini::{gemini, gemini_pages};
 pub use gemini_cli::gemini_cli;
 pub use goose::goose;
 pub use grok::grok;
+pub use jan::jan;
 pub use librechat::librechat;
 pub use lm_studio::lm_studio;
 pub use memu::memu;
@@ -84,6 +86,7 @@ pub const GENERATORS: [(&str, Generator); 18] = [
     ("gemini-cli", gemini_cli),
     ("goose", goose),
     ("grok", grok),
+    ("jan", jan),
     ("librechat", librechat),
     ("lm-studio", lm_studio),
     ("memu", memu),

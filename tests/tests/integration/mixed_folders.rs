@@ -35,7 +35,7 @@ enum Packing {
 use Packing::{Loose, Packed, Unpacked};
 
 /// Exports of all providers. Other files inside a sample count as other files here too.
-const EXPORTS: [(&str, &str, Packing); 26] = [
+const EXPORTS: [(&str, &str, Packing); 28] = [
     ("chatgpt", "shards-with-manifest", Packed("chatgpt-2026-05-01.zip")),
     ("chatgpt", "slim-nodes", Unpacked("new chatgpt export")),
     ("claude", "batched-archives", Packed("data-2026-08-01-batch-0000.zip")),
@@ -53,6 +53,8 @@ const EXPORTS: [(&str, &str, Packing); 26] = [
     ("goose", "an-export", Packed("goose.zip")),
     ("goose", "a-session-with-tools-and-thoughts", Unpacked("goose")),
     ("grok", "projects-and-tasks", Packed("a0000000-0000-4000-8000-00000000000a.zip")),
+    ("jan", "reasoning-and-tools", Unpacked("jan")),
+    ("jan", "versions-of-messages", Packed("jan.zip")),
     ("librechat", "content-parts-of-agents", Loose),
     ("lm-studio", "a-chat-with-thoughts-and-tools", Unpacked("lmstudio")),
     ("lm-studio", "edited-prompts-and-other-answers", Packed("lm-studio.zip")),

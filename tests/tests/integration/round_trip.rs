@@ -40,6 +40,8 @@ mod gemini_cli;
 mod goose;
 #[path = "../../../plugins/grok/tests/importer/round_trip/reader.rs"]
 mod grok;
+#[path = "../../../plugins/jan/tests/importer/round_trip/reader.rs"]
+mod jan;
 #[path = "../../../plugins/librechat/tests/importer/round_trip/reader.rs"]
 mod librechat;
 #[path = "../../../plugins/lm-studio/tests/importer/round_trip/reader.rs"]
@@ -72,6 +74,7 @@ const READERS: [RoundTrip; 17] = [
     gemini_cli::ROUND,
     goose::ROUND,
     grok::ROUND,
+    jan::ROUND,
     librechat::ROUND,
     lm_studio::ROUND,
     memu::ROUND,
@@ -258,6 +261,7 @@ fn a_store_contains_what_its_pam_documents_contained() -> Result<()> {
         ("gemini-cli", "session-with-tools-and-thoughts"),
         ("goose", "an-export"),
         ("grok", "tools-and-thinking"),
+        ("jan", "reasoning-and-tools"),
         ("librechat", "content-parts-of-agents"),
         ("lm-studio", "a-chat-with-thoughts-and-tools"),
         ("memu", "messages-of-every-kind"),

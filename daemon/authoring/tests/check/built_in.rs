@@ -104,6 +104,13 @@ fn grok_passes() {
 }
 
 #[test]
+fn jan_passes() {
+    let files = "`thread` is `*thread.json`. `messages` is `*messages.jsonl`. `export` is `Rye*.json`.";
+    let checked = assert_passes("jan", files, &[]);
+    assert!(checked > 6, "the table is checked on {checked} fixtures");
+}
+
+#[test]
 fn librechat_passes() {
     let checked = assert_passes("librechat", "", &[]);
     assert!(checked > 15, "the table is checked on {checked} fixtures");

@@ -132,6 +132,7 @@ fn names_that_look_like_a_built_in_one_are_told() {
     }
     for name in ["chatgpt", "copilot", "notes", "open-webui", "opencode", "librechat", "goose"] {
     for name in ["chatgpt", "copilot", "notes", "open-webui", "opencode", "librechat", "lm-studio"] {
+    for name in ["chatgpt", "copilot", "notes", "open-webui", "opencode", "librechat", "lm-studio", "jan"] {
         assert_eq!(similar(name), None, "{name}");
     }
 }

@@ -42,6 +42,10 @@ const SIGNATURES: [(&str, &[&[&str]]); 17] = [
     ("gemini-cli", &[&["\"projectHash\""], &["\"$rewindTo\""], &["## Gemini Added Memories"]]),
     ("goose", &[&["\"working_dir\""], &["\"created\"", "\"toolRequest\""]]),
     ("grok", &[&["\"responses\""]]),
+    (
+        "jan",
+        &[&["\"thread.message\""], &["\"exported_at\"", "\"messages\""], &["\"object\"", "\"assistants\""]],
+    ),
     ("librechat", &[&["\"isCreatedByUser\""], &["\"conversationId\"", "\"exportAt\""]]),
     ("lm-studio", &[&["\"versions\"", "\"singleStep\""], &["\"usePerChatPredictionConfig\""]]),
     ("memu", &[&["\"agent_id\"", "\"user_id\""], &["\"recall_files\""], &["\"memory_categories\""]]),
