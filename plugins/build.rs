@@ -11,8 +11,7 @@ use std::{
 use satchel_plugins_build::{Guests, check, componentize, uses_simd};
 
 /// The importers' folders; the packages are `satchel-plugin-<folder>`.
-const IMPORTERS: [&str; 18] = [
-const IMPORTERS: [&str; 17] = [
+const IMPORTERS: [&str; 21] = [
     "chatgpt",
     "claude",
     "claude-code",

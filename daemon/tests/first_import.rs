@@ -15,8 +15,7 @@ use std::{
 use home::{TestHome, code, stderr};
 
 /// A usual export of each provider, among the fixtures of its importer.
-const EXPORTS: [&str; 18] = [
-const EXPORTS: [&str; 17] = [
+const EXPORTS: [&str; 21] = [
     "chatgpt/fixtures/text",
     "claude/fixtures/flat-linear",
     "claude-code/fixtures/tools-and-branches",

@@ -72,8 +72,7 @@ pub struct GeneratedCounts {
 pub type Generator = fn(&Path, u64, u64) -> io::Result<GeneratedCounts>;
 
 /// The generators of all providers, by the name of the importer; Gemini has two, for its list and its page.
-pub const GENERATORS: [(&str, Generator); 19] = [
-pub const GENERATORS: [(&str, Generator); 18] = [
+pub const GENERATORS: [(&str, Generator); 22] = [
     ("chatgpt", chatgpt),
     ("claude", claude),
     ("claude-code", claude_code),

@@ -211,7 +211,6 @@ fn a_flipped_bit_in_the_code_cache_or_its_key_is_reported_and_recompiled() {
         let printed = ok(&run(&["doctor"]));
         assert!(printed.contains("damaged or not written by you, and recompiled"), "{printed}");
         let printed = ok(&run(&["doctor"]));
-        assert!(printed.contains("importers: 18 loaded") && !printed.contains("recompiled"), "{printed}");
-        assert!(printed.contains("importers: 17 loaded") && !printed.contains("recompiled"), "{printed}");
+        assert!(printed.contains("importers: 21 loaded") && !printed.contains("recompiled"), "{printed}");
     }
 }

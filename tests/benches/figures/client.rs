@@ -80,10 +80,16 @@ impl Client {
     }
 
     pub(crate) fn conversations(&self) -> Result<u64> {
+        Ok(unsigned(self.stats()?.conversations))
+    }
+
+    pub(crate) fn messages(&self) -> Result<u64> {
+        Ok(unsigned(self.stats()?.messages))
+    }
+
+    fn stats(&self) -> Result<v1::GetStatsResponse> {
         let mut admin = AdminServiceClient::new(self.channel.clone());
-        Ok(unsigned(
-            self.runtime.block_on(admin.get_stats(v1::GetStatsRequest {}))?.into_inner().conversations,
-        ))
+        Ok(self.runtime.block_on(admin.get_stats(v1::GetStatsRequest {}))?.into_inner())
     }
 
     /// Registers a device that may read everything.

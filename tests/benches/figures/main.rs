@@ -4,7 +4,7 @@
 //! Sizes can be lowered for a quick run: `SATCHEL_BENCH_MB=20 make bench`. The `pam` program of the official SDK is the
 //! peer if it is installed (`pip install 'portable-ai-memory[cli]'`, or `PAM=/path/to/pam`).
 //! `SATCHEL_BENCH_ONLY=always,load` measures only these groups; the groups are `importers`, `program`, `daily`,
-//! `reads`, `always`, `load`, `sealed`, `delta`, `installed`, `api`, `sync` and `mcp`, and `search` and `vectors` in `daemon/search/benches`. `SATCHEL=/path/to/satchel` measures another build.
+//! `reads`, `always`, `sessions`, `load`, `sealed`, `delta`, `installed`, `api`, `sync` and `mcp`, and `search` and `vectors` in `daemon/search/benches`. `SATCHEL=/path/to/satchel` measures another build.
 
 mod always_on;
 mod api;
@@ -12,6 +12,7 @@ mod client;
 mod daily;
 mod delta;
 mod encryption;
+mod growing_sessions;
 mod importer;
 mod installed;
 mod large_exports;
@@ -49,12 +50,13 @@ fn main() -> Result<()> {
     print_line(&processor_line());
     let folder = tempfile::tempdir()?;
     let (scratch, megabytes) = (folder.path(), setting("SATCHEL_BENCH_MB", 100));
-    let groups: [(&str, BenchGroup); 12] = [
+    let groups: [(&str, BenchGroup); 13] = [
         ("importers", importers),
         ("program", program_group),
         ("daily", daily_group),
         ("reads", reads),
         ("always", always_on::all),
+        ("sessions", growing_sessions::all),
         ("load", large_exports::all),
         ("sealed", encryption::all),
         ("delta", delta::all),

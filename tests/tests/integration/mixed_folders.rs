@@ -35,7 +35,7 @@ enum Packing {
 use Packing::{Loose, Packed, Unpacked};
 
 /// Exports of all providers. Other files inside a sample count as other files here too.
-const EXPORTS: [(&str, &str, Packing); 28] = [
+const EXPORTS: [(&str, &str, Packing); 32] = [
     ("chatgpt", "shards-with-manifest", Packed("chatgpt-2026-05-01.zip")),
     ("chatgpt", "slim-nodes", Unpacked("new chatgpt export")),
     ("claude", "batched-archives", Packed("data-2026-08-01-batch-0000.zip")),

@@ -61,8 +61,7 @@ mod snapchat;
 #[path = "../../../plugins/vscode-copilot/tests/importer/round_trip/reader.rs"]
 mod vscode_copilot;
 
-const READERS: [RoundTrip; 18] = [
-const READERS: [RoundTrip; 17] = [
+const READERS: [RoundTrip; 21] = [
     chatgpt::ROUND,
     claude::ROUND,
     claude_code::ROUND,

@@ -164,8 +164,7 @@ fn perplexity_passes() {
 
 #[test]
 fn snapchat_passes() {
-    let files =
-        "`ai` is `*snapchat_ai.json`. `chats` is `*chat_history.json`. `account` is `*account.json`.";
+    let files = "`ai` is `*snapchat_ai.json`. `chats` is `*chat_history.json`. `account` is `*account.json`.";
     let checked = assert_passes("snapchat", files, &[]);
     assert!(checked > 5, "the table is checked on {checked} fixtures");
 }

@@ -130,9 +130,9 @@ fn names_that_look_like_a_built_in_one_are_told() {
     for name in ["chatgpt-importer", "chatgtp", "cha-tgpt", "c1aude", "deepseeek", "gr0k"] {
         assert!(similar(name).is_some(), "{name}");
     }
-    for name in ["chatgpt", "copilot", "notes", "open-webui", "opencode", "librechat", "goose"] {
-    for name in ["chatgpt", "copilot", "notes", "open-webui", "opencode", "librechat", "lm-studio"] {
-    for name in ["chatgpt", "copilot", "notes", "open-webui", "opencode", "librechat", "lm-studio", "jan"] {
+    for name in
+        ["chatgpt", "copilot", "notes", "open-webui", "opencode", "librechat", "goose", "lm-studio", "jan"]
+    {
         assert_eq!(similar(name), None, "{name}");
     }
 }

@@ -25,8 +25,7 @@ const MEDIA: [&str; 15] = [
 ];
 /// For each importer, sets of strings; most of its exports have all strings of one set near their start. A missing
 /// signature costs time, nothing else.
-const SIGNATURES: [(&str, &[&[&str]]); 18] = [
-const SIGNATURES: [(&str, &[&[&str]]); 17] = [
+const SIGNATURES: [(&str, &[&[&str]]); 21] = [
     // DeepSeek has "mapping" too.
     ("chatgpt", &[&["\"mapping\"", "\"create_time\""]]),
     ("claude", &[&["\"chat_messages\""]]),
