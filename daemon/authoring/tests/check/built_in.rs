@@ -120,7 +120,7 @@ fn librechat_passes() {
 fn lm_studio_passes() {
     let files = "`description` is `*.metadata.json`. `chat` is `*conversation*.json`.";
     let checked = assert_passes("lm-studio", files, &[]);
-    assert!(checked > 8, "the table is checked on {checked} fixtures");
+    assert!(checked > 6, "the table is checked on {checked} fixtures");
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn memu_passes() {
 #[test]
 fn goose_passes() {
     let checked = assert_passes("goose", "`line` is `*.jsonl`. `export` is `*.json`.", &[]);
-    assert!(checked > 5, "the table is checked on {checked} fixtures");
+    assert!(checked > 4, "the table is checked on {checked} fixtures");
 }
 
 #[test]

@@ -56,30 +56,11 @@ impl FolderFs for SessionFolder {
     /// Lists the sessions, and all folders: changes in them matter too.
     fn list(&self) -> io::Result<(Vec<OsString>, bool)> {
         let mut names = Vec::new();
-        let mut open = vec![(self.0.open_root()?, PathBuf::new(), false)];
-        while let Some((folder, path, in_session)) = open.pop() {
-            let listing = self.entries(&folder)?;
-            let below = |name: &OsString| path.join(name).into_os_string();
-            let sessions = listing.files.iter().filter(|name| !in_session && names::importable(name));
-            names.extend(sessions.map(below));
-            for name in &listing.folders {
-                names.push(below(name));
-                // A folder that was removed in the meantime, or may not be read, has no names.
-                if path.components().count() < MAX_DEPTH
-                    && let Ok(opened) = open_folder(&folder, name)
-                {
-                    let in_session = in_session || session_beside(&folder, name).is_some();
-                    open.push((opened, path.join(name), in_session));
-                }
-            }
-            if names.len() > MAX_NAMES {
-                names.truncate(MAX_NAMES);
-                names.sort();
-                return Ok((names, true));
-            }
-        }
+        self.list_below(&self.0.open_root()?, Path::new(""), Depth::default(), &mut names)?;
+        let truncated = names.len() > MAX_NAMES;
+        names.truncate(MAX_NAMES);
         names.sort();
-        Ok((names, false))
+        Ok((names, truncated))
     }
 
     fn inspect(&self, name: &OsStr) -> io::Result<Inspection> {
@@ -227,26 +208,76 @@ impl SessionFolder {
         if !self.entries(folder)?.has_sessions() {
             return Ok(None);
         }
-        let (mut walk, mut notes) = (FolderWalk::new(&self.0), 0_usize);
-        let mut open = vec![(rustix::io::dup(folder)?, PathBuf::from(name))];
-        while let Some((folder, path)) = open.pop() {
-            let listing = self.entries(&folder)?;
-            for note in listing.files.iter().filter(|name| is_note(name)) {
-                notes += 1;
-                walk.add_file(&folder, note, &path)?;
-            }
-            for inner in listing.folders.iter().filter(|_| path.components().count() < MAX_DEPTH) {
-                // A session has no notes, and the sessions of a folder below have their own.
-                if session_beside(&folder, inner).is_none()
-                    && let Ok(opened) = open_folder(&folder, inner)
-                    && !self.entries(&opened)?.has_sessions()
-                {
-                    open.push((opened, path.join(inner)));
-                }
-            }
-        }
+        let mut walk = FolderWalk::new(&self.0);
+        let notes = self.add_notes(folder, Path::new(name), 0, &mut walk)?;
         Ok((notes > 0).then(|| walk.stamp(stat)))
     }
+
+    /// Adds the notes below a folder to `walk`; returns how many there are. Only the folders above one are open.
+    fn add_notes(
+        &self,
+        folder: &OwnedFd,
+        path: &Path,
+        depth: usize,
+        walk: &mut FolderWalk<'_>,
+    ) -> io::Result<usize> {
+        let Listing { files, folders } = self.entries(folder)?;
+        let mut notes = 0;
+        for note in files.iter().filter(|name| is_note(name)) {
+            notes += 1;
+            walk.add_file(folder, note, path)?;
+        }
+        for inner in folders.iter().filter(|_| depth < MAX_DEPTH) {
+            // A session has no notes, and the sessions of a folder below have their own.
+            if session_beside(folder, inner).is_none()
+                && let Ok(opened) = open_folder(folder, inner)
+                && !self.entries(&opened)?.has_sessions()
+            {
+                notes += self.add_notes(&opened, &path.join(inner), depth + 1, walk)?;
+            }
+        }
+        Ok(notes)
+    }
+
+    /// Adds the sessions and folders below a folder to `names`, until there are too many. Only the folders above one are
+    /// open.
+    fn list_below(
+        &self,
+        folder: &OwnedFd,
+        path: &Path,
+        depth: Depth,
+        names: &mut Vec<OsString>,
+    ) -> io::Result<()> {
+        let Listing { files, folders } = self.entries(folder)?;
+        let sessions = files.iter().filter(|name| !depth.in_session && names::importable(name));
+        names.extend(sessions.map(|name| path.join(name).into_os_string()));
+        for name in &folders {
+            if names.len() > MAX_NAMES {
+                return Ok(());
+            }
+            // A folder that was removed in the meantime, or may not be read, has no names.
+            let Ok(opened) = open_folder(folder, name) else { continue };
+            if self.0.is_data_dir(&rustix::fs::fstat(&opened)?) {
+                continue;
+            }
+            let below = path.join(name);
+            names.push(below.clone().into_os_string());
+            let in_session = depth.in_session || session_beside(folder, name).is_some();
+            if depth.folders < MAX_DEPTH {
+                let depth = Depth { folders: depth.folders + 1, in_session };
+                self.list_below(&opened, &below, depth, names)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How deep a folder is.
+#[derive(Clone, Copy, Default)]
+struct Depth {
+    folders: usize,
+    /// Whether it belongs to a session.
+    in_session: bool,
 }
 
 impl Listing {

@@ -27,6 +27,9 @@ const MAX_RETRY_DELAY: Duration = Duration::from_hours(6);
 const MAX_STREAK: u32 = 8;
 /// The time between two imports of a session that grows is at least this many times the duration of one.
 const IMPORT_COST_FACTOR: u32 = 8;
+/// It is also at least the size of the session divided by this, because each import writes the list of its messages to the
+/// journal anew, about a sixtieth of the session: 10 kB a second, however long it is.
+const SESSION_BYTES_PER_MILLISECOND: u64 = 600;
 /// Longest such time. An import may have waited for others.
 const MAX_PAUSE: Duration = Duration::from_mins(1);
 /// How long to wait before another attempt when the queue is full.
@@ -132,17 +135,19 @@ impl FolderWatcher {
 
     pub(super) fn import_ended(&mut self, name: OsString, outcome: FileOutcome) {
         if let Some(RunningImport { stamp, started, .. }) = self.importing.remove(&name) {
-            self.pause(&name, started);
+            self.pause(&name, (started, stamp.bytes));
             self.record_outcome(&name, stamp, outcome);
             self.reinspect.insert(name);
         }
     }
 
-    /// Sets when a session whose import has ended may be imported again.
-    fn pause(&mut self, name: &OsStr, started: MonotonicTime) {
+    /// Sets when a session of `bytes` bytes whose import has ended may be imported again.
+    fn pause(&mut self, name: &OsStr, (started, bytes): (MonotonicTime, u64)) {
         if self.dependencies.sessions {
             let now = self.now();
-            let pause = now.saturating_sub(started).saturating_mul(IMPORT_COST_FACTOR).min(MAX_PAUSE);
+            let processor = now.saturating_sub(started).saturating_mul(IMPORT_COST_FACTOR);
+            let disk = Duration::from_millis(bytes / SESSION_BYTES_PER_MILLISECOND);
+            let pause = processor.max(disk).min(MAX_PAUSE);
             self.pauses.retain(|_, at| *at > now);
             self.pauses.insert(name.to_owned(), now + pause);
         }

@@ -29,9 +29,23 @@ const IDENTIFYING_TARGETS: [&str; 5] = ["account", "participant", "people", "own
 const AMBIGUOUS_FIELDS: [&str; 4] = ["id", "uuid", "name", "title"];
 /// Minimum length of a canary; shorter values occur everywhere.
 const MIN_CANARY_CHARS: usize = 4;
-/// Values that identify nobody: roles, and the names of programs that answer.
-const NOT_IDENTIFYING: [&str; 9] =
-    ["account", "assistant", "human", "system", "tool", "user", "automation", "somebody", "github copilot"];
+/// Values that identify nobody: roles, names of fields, and the names of programs that answer.
+const NOT_IDENTIFYING: [&str; 14] = [
+    "account",
+    "assistant",
+    "automation",
+    "birch",
+    "cedar",
+    "github copilot",
+    "helper",
+    "human",
+    "somebody",
+    "system",
+    "text",
+    "token",
+    "tool",
+    "user",
+];
 /// Minimum length in bytes of an id that cannot occur in a text by chance.
 const MIN_OPAQUE_BYTES: usize = 16;
 /// Fields of PAM documents with the words of people and models, which stay unchanged.

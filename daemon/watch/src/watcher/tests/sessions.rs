@@ -57,6 +57,19 @@ fn imports_of_a_long_session_take_a_small_part_of_the_time() {
 }
 
 #[test]
+fn a_long_session_is_written_to_the_journal_seldom() {
+    let mut fixture = WatcherFixture::with_sessions();
+    fixture.add_file(SESSION, 1);
+    fixture.change_file(SESSION, |file| file.stamp.bytes = 6_000_000);
+    let imports = imports_while_growing(&mut fixture, 100, Duration::ZERO);
+    assert!((7..=8).contains(&imports), "ten seconds pass, and then it settles: {imports}");
+    fixture.change_file(SESSION, |file| file.stamp.bytes = 6_000_000_000);
+    imports_while_growing(&mut fixture, 20, Duration::ZERO);
+    let imports = imports_while_growing(&mut fixture, 600, Duration::ZERO);
+    assert!((9..=11).contains(&imports), "never less than one in a minute: {imports}");
+}
+
+#[test]
 fn what_belongs_to_a_session_causes_its_import() {
     let mut fixture = WatcherFixture::with_sessions();
     fixture.add_file(SESSION, 1);
