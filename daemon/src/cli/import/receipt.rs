@@ -100,6 +100,11 @@ fn trust_notes(import: &Import) -> Vec<String> {
 pub(in crate::cli) fn export_name(import: &Import) -> String {
     let source = text::one_line(&import.source);
     let Some(first) = import.files.first() else { return source };
+    // The files of a session are named by their paths in the watched folder, and the source by that of the session.
+    let below = |file: &String| file.strip_prefix(&import.source).is_some_and(|rest| rest.starts_with('/'));
+    if import.files.contains(&import.source) || import.files.iter().all(below) {
+        return source;
+    }
     let more = import.files_total.saturating_sub(1);
     if more == 0 {
         return format!("{source}/{}", text::one_line(first));
@@ -296,6 +301,20 @@ mod tests {
             locator,
             message: reason.to_owned(),
         }
+    }
+
+    #[test]
+    fn the_path_of_a_session_is_not_repeated() {
+        let named = |source: &str, files: &[&str]| {
+            let files: Vec<String> = files.iter().map(ToString::to_string).collect();
+            let files_total = i64::try_from(files.len()).unwrap_or_default();
+            export_name(&Import { source: source.to_owned(), files, files_total, ..Import::default() })
+        };
+        assert_eq!(named("p/a.jsonl", &["p/a.jsonl"]), "p/a.jsonl");
+        assert_eq!(named("p/a.jsonl", &["p/a.jsonl", "p/a/subagents/b.jsonl"]), "p/a.jsonl");
+        assert_eq!(named("p", &["p/a.jsonl", "p/memory/notes.md"]), "p");
+        assert_eq!(named("export", &["p/a.jsonl"]), "export/p/a.jsonl");
+        assert_eq!(named("export", &["exported/a.jsonl"]), "export/exported/a.jsonl");
     }
 
     fn import() -> Import {
