@@ -65,7 +65,7 @@ fn growing_session(scratch: &Path, megabytes: u64) -> Result<()> {
         }
         delays.push(start.elapsed().as_secs_f64() * 1e3);
         thread::sleep(PAUSE);
-        costs.push((daemon.processor_time()? - before).as_secs_f64() * 1e3);
+        costs.push(daemon.processor_time()?.saturating_sub(before).as_secs_f64() * 1e3);
     }
     drop(daemon);
     print_line(&format!(
@@ -90,8 +90,7 @@ impl Session {
         let id = |number: u64| format!("00000000-0000-4000-8000-{number:012}");
         let (number, mut text) = (self.lines, String::new());
         while text.len() < TEXT {
-            text.push_str(&self.rng.uuid());
-            text.push(' ');
+            text.push_str(&format!("{:x} ", self.rng.below(u64::MAX)));
         }
         let line = json!({
             "type": "user", "uuid": id(number), "parentUuid": number.checked_sub(1).map(id),

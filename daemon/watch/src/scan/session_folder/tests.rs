@@ -42,7 +42,7 @@ fn sessions_and_folders_are_listed() {
     let (names, truncated) = folder.list().unwrap();
     assert!(!truncated && names.is_sorted());
     let (files, folders): (BTreeSet<&str>, BTreeSet<&str>) =
-        names.iter().map(|name| name.to_str().unwrap()).partition(|name| name.ends_with(".jsonl"));
+        names.iter().map(|name| name.to_str().unwrap()).partition(|name| names::has_lines(OsStr::new(name)));
     assert_eq!(files, BTreeSet::from(["bakery/a.jsonl", "bakery/b.jsonl", "garden/2026/c.jsonl"]));
     assert!(folders.contains("bakery") && folders.contains("bakery/a/subagents"), "{folders:?}");
 }
