@@ -19,23 +19,38 @@ use crate::{
 /// The title of the conversation, which Snapchat does not let people change.
 const TITLE: &str = "My AI";
 
+/// Characters of a name in a warning.
+const MAX_NAME: usize = 64;
+
 /// The photos of an export, by name.
 #[derive(Debug, Default)]
 pub(crate) struct Photos<'b> {
     by_name: BTreeMap<&'b str, &'b str>,
     used: BTreeSet<&'b str>,
+    /// How many entries name a photo that is not there, and the first name.
+    missing: u64,
+    first_missing: Option<String>,
 }
 
 impl<'b> Photos<'b> {
     pub(crate) fn new(paths: &'b [String]) -> Self {
         let by_name = paths.iter().map(|path| (split(path).1, path.as_str())).collect();
-        Self { by_name, used: BTreeSet::new() }
+        Self { by_name, ..Self::default() }
     }
 
     fn find(&mut self, name: &str) -> Option<&'b str> {
-        let path = self.by_name.get(name).copied()?;
+        let Some(path) = self.by_name.get(name).copied() else {
+            self.missing += 1;
+            self.first_missing.get_or_insert_with(|| name.chars().take(MAX_NAME).collect());
+            return None;
+        };
         self.used.insert(path);
         Some(path)
+    }
+
+    /// How many entries name a photo that the export does not have, and the first name.
+    pub(crate) fn missing(&self) -> Option<(u64, &str)> {
+        self.first_missing.as_deref().map(|first| (self.missing, first))
     }
 
     /// The photos that no entry names.
@@ -83,6 +98,9 @@ pub(crate) fn message<'a>(
     let kind = raw.kind.filter(|kind| !is_words(kind));
     if let Some(kind) = kind {
         raw.rest.add_text("type", kind);
+    }
+    if let Some(source) = place.role_source.name() {
+        raw.rest.add_text("role_source", source);
     }
     let mut attachments = Vec::new();
     let mut text = raw.content;

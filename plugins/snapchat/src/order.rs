@@ -10,8 +10,8 @@ use satchel_importer::{
 use crate::{
     detect::ignore_other_formats,
     list::List,
-    raw::{Entry, is_words},
-    turns::{self, Turn},
+    raw::Entry,
+    turns::{self, RoleSource, Turn},
 };
 
 /// Entries of one list: their order is in memory.
@@ -29,8 +29,10 @@ pub(crate) struct Order {
     pub(crate) sorted: bool,
     /// Entries without a time.
     pub(crate) undated: u64,
-    /// Entries whose role was inferred.
+    /// Entries whose role the export does not state.
     pub(crate) inferred: u64,
+    /// Those among them of which nothing tells the role.
+    pub(crate) assumed: u64,
     /// Types that are not known, with the number of their entries; absent types under the empty text.
     pub(crate) unknown: BTreeMap<String, u64>,
 }
@@ -41,6 +43,7 @@ pub(crate) struct Place {
     pub(crate) id: String,
     index: u64,
     pub(crate) role: Role,
+    pub(crate) role_source: RoleSource,
     pub(crate) turn: Turn,
 }
 
@@ -89,8 +92,9 @@ impl Order {
             *self.unknown.entry(kind.to_owned()).or_default() += 1;
         }
         self.undated += u64::from(entry.time.is_none());
-        let turn = Turn { time: entry.time, words: is_words(kind), known: known_role(entry) };
-        self.list.push(Place { id, index, role: Role::Assistant, turn });
+        let turn = Turn { time: entry.time, kind: entry.turn_kind(), known: known_role(entry) };
+        let (role, role_source) = (Role::Assistant, RoleSource::Assumed);
+        self.list.push(Place { id, index, role, role_source, turn });
     }
 
     fn finish(&mut self) {
@@ -106,9 +110,10 @@ impl Order {
             self.sorted = sort_by_time(&mut self.list, |place| (Role::User, place.turn.time));
         }
         let turns: Vec<Turn> = self.list.iter().map(|place| place.turn).collect();
-        for (place, role) in self.list.iter_mut().zip(turns::roles(&turns)) {
-            self.inferred += u64::from(place.turn.known.is_none());
-            place.role = role;
+        for (place, (role, source)) in self.list.iter_mut().zip(turns::roles(&turns)) {
+            self.inferred += u64::from(source != RoleSource::Stated);
+            self.assumed += u64::from(source == RoleSource::Assumed);
+            (place.role, place.role_source) = (role, source);
         }
         self.places = self.list.iter().enumerate().map(|(at, place)| (place.index, at)).collect();
     }

@@ -6,6 +6,8 @@ use satchel_importer::{
     pam::time::TimeNote,
 };
 
+use crate::turns;
+
 /// One entry of the chat with My AI.
 #[derive(Debug, Default)]
 pub(crate) struct Entry<'a> {
@@ -75,11 +77,26 @@ impl<'a> Entry<'a> {
         Ok(if says || wordless { Ok(it) } else { Err("it has no content") })
     }
 
+    /// What it shows of its author.
+    pub(crate) fn turn_kind(&self) -> turns::Kind {
+        let kind = self.kind.unwrap_or_default();
+        if is_words(kind) {
+            turns::Kind::Words
+        } else if PHOTOS.contains(&kind) {
+            turns::Kind::Photo
+        } else {
+            turns::Kind::Other
+        }
+    }
+
     /// Reads the text of an entry without reports, for a first pass.
     pub(crate) fn peek(text: &'a str, arena: &'a Arena) -> Option<Self> {
         Self::read(&mut Parser::new(text, arena)).ok()?.ok()
     }
 }
+
+/// Types of photos and videos.
+const PHOTOS: [&str; 2] = ["SNAP", "MEDIA"];
 
 /// Whether an entry of this type is words.
 pub(crate) fn is_words(kind: &str) -> bool {

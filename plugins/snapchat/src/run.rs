@@ -54,6 +54,11 @@ fn read(export: &Export, version: &'static str, bundle: &Bundle, sink: &mut Sink
     if let Some(path) = &export.chats {
         reader.chats(path, sink)?;
     }
+    if let Some((count, first)) = reader.photos.missing() {
+        let locator = export.own.first().or(export.page.as_ref()).or(export.chats.as_ref());
+        let message = format!("files that entries name are not in the export: {count}, such as {first:?}");
+        sink.warn(locator.map_or("", String::as_str), &message);
+    }
     for path in reader.photos.unused(&export.photos) {
         sink.skip(RecordKind::File, path, "no message names this file")?;
     }
@@ -84,7 +89,11 @@ impl Reader<'_> {
         let photos = &mut self.photos;
         let read = list
             .each(self.bundle, locator, sink, |index, json, sink| entry(index, json, &order, photos, sink));
-        detect::ignore_other_formats(read)?;
+        match read {
+            // Without the list there is nothing to read.
+            Err(error) if error.kind == ErrorKind::NotThisFormat => {}
+            read => read?,
+        }
         warn(&order, locator, sink);
         Ok(!order.list.is_empty())
     }
@@ -180,6 +189,10 @@ fn warn(order: &Order, locator: &str, sink: &mut Sink) {
             "the export does not say who wrote {}; the times tell the person from My AI, which can be wrong",
             entries(order.inferred)
         );
+        sink.warn(locator, &message);
+    }
+    if order.assumed > 0 {
+        let message = format!("it is unclear who wrote {}, read as My AI's", entries(order.assumed));
         sink.warn(locator, &message);
     }
     if order.undated > 0 {

@@ -5,22 +5,55 @@ use satchel_importer::Role;
 /// The longest pause between a question and its answer, in microseconds. In exports answers come within five seconds.
 const PAUSE: i64 = 15_000_000;
 
+/// What an entry shows of its author.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A text of the chat.
+    Words,
+    /// A photo or a video.
+    Photo,
+    /// Another or no type: nothing tells who sends such entries.
+    Other,
+}
+
 /// What is known of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Turn {
     pub(crate) time: Option<i64>,
-    /// It is words, not a photo or anything else.
-    pub(crate) words: bool,
+    pub(crate) kind: Kind,
     /// The role, if the export names the sender.
     pub(crate) known: Option<Role>,
 }
 
-/// The role of each entry, oldest first.
+/// How the role of an entry was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RoleSource {
+    /// The export names the sender.
+    Stated,
+    /// From the times and types of the entries around it.
+    Inferred,
+    /// Nothing tells the author, so it is read as My AI's.
+    Assumed,
+}
+
+impl RoleSource {
+    /// The value of `role_source` in the metadata of a message; none if the export names the sender.
+    pub(crate) fn name(self) -> Option<&'static str> {
+        match self {
+            Self::Stated => None,
+            Self::Inferred => Some("inferred"),
+            Self::Assumed => Some("assumed"),
+        }
+    }
+}
+
+/// The role of each entry, oldest first, and how it was found.
 ///
-/// Entries without a longer pause between them are an exchange. Of one with words alone, the person's and My AI's entries alternate, and the
-/// person begins. A last entry that nobody answers is My AI's, since it also writes unasked. In an exchange with photos, which are the
-/// person's, the number of answers says nothing, so all words are My AI's: words of the AI must not pass for the person's.
-pub(crate) fn roles(turns: &[Turn]) -> Vec<Role> {
+/// Entries without a longer pause between them are an exchange. If it has only words and an even number of them, the person begins and the
+/// two alternate. With an odd number, somebody wrote twice or got no answer, so only the first entry is the person's. A single entry is My
+/// AI's, since it also writes unasked. In an exchange with photos, which are the person's, the number of answers says nothing. All entries
+/// of which nothing tells the author are My AI's: its words must not be stored as the person's.
+pub(crate) fn roles(turns: &[Turn]) -> Vec<(Role, RoleSource)> {
     let mut roles = Vec::with_capacity(turns.len());
     let mut from = 0;
     for at in 0..turns.len() {
@@ -38,11 +71,21 @@ pub(crate) fn roles(turns: &[Turn]) -> Vec<Role> {
     roles
 }
 
-fn exchange(turns: &[Turn], roles: &mut Vec<Role>) {
-    let words_alone = turns.iter().all(|turn| turn.words);
+fn exchange(turns: &[Turn], roles: &mut Vec<(Role, RoleSource)>) {
+    let words_alone = turns.iter().all(|turn| turn.kind == Kind::Words);
+    let alternate = words_alone && turns.len().is_multiple_of(2);
     for (at, turn) in turns.iter().enumerate() {
-        let asks = if words_alone { at % 2 == 0 && at + 1 < turns.len() } else { !turn.words };
-        roles.push(turn.known.unwrap_or(if asks { Role::User } else { Role::Assistant }));
+        let asks = match turn.kind {
+            Kind::Photo => true,
+            _ if alternate => at.is_multiple_of(2),
+            _ => words_alone && at == 0 && turns.len() > 1,
+        };
+        roles.push(match turn.known {
+            Some(role) => (role, RoleSource::Stated),
+            None if asks => (Role::User, RoleSource::Inferred),
+            None if alternate => (Role::Assistant, RoleSource::Inferred),
+            None => (Role::Assistant, RoleSource::Assumed),
+        });
     }
 }
 
@@ -50,12 +93,22 @@ fn exchange(turns: &[Turn], roles: &mut Vec<Role>) {
 mod tests {
     use super::*;
 
-    /// Roles of entries given as seconds, as letters; negative seconds are photos.
+    const INFERRED_USER: (Role, RoleSource) = (Role::User, RoleSource::Inferred);
+    const INFERRED_AI: (Role, RoleSource) = (Role::Assistant, RoleSource::Inferred);
+    const ASSUMED_AI: (Role, RoleSource) = (Role::Assistant, RoleSource::Assumed);
+
+    /// Roles of entries given as seconds, as letters: `?` is assumed. Negative seconds are photos.
     fn letters(seconds: &[i64]) -> String {
+        let kind = |second: &i64| if *second > 0 { Kind::Words } else { Kind::Photo };
         let turn =
-            |second: &i64| Turn { time: Some(second.abs() * 1_000_000), words: *second > 0, known: None };
+            |second: &i64| Turn { time: Some(second.abs() * 1_000_000), kind: kind(second), known: None };
         let turns: Vec<Turn> = seconds.iter().map(turn).collect();
-        roles(&turns).iter().map(|role| if *role == Role::User { 'u' } else { 'a' }).collect()
+        let letter = |role: &(Role, RoleSource)| match *role {
+            INFERRED_USER => 'u',
+            INFERRED_AI => 'a',
+            _ => '?',
+        };
+        roles(&turns).iter().map(letter).collect()
     }
 
     #[test]
@@ -64,21 +117,31 @@ mod tests {
     }
 
     #[test]
-    fn unanswered_words_are_not_the_persons() {
-        assert_eq!(letters(&[1]), "a");
-        assert_eq!(letters(&[1, 2, 5, 60, 61]), "uaaua");
+    fn words_that_can_be_of_either_are_not_the_persons() {
+        assert_eq!(letters(&[1]), "?");
+        assert_eq!(letters(&[1, 2, 5, 60, 61]), "u??ua");
+        // An answer in two parts, and then another question.
+        assert_eq!(letters(&[1, 3, 4, 10, 12]), "u????");
         assert_eq!(letters(&[]), "");
     }
 
     #[test]
     fn photos_are_the_persons_and_words_beside_them_are_not() {
-        assert_eq!(letters(&[-1, 2, -2, -3, 4, 5, 90, 91]), "uauuaaua");
+        assert_eq!(letters(&[-1, 2, -2, -3, 4, 5, 90, 91]), "u?uu??ua");
+    }
+
+    #[test]
+    fn entries_of_other_types_are_not_the_persons() {
+        let turn = |second: i64, kind| Turn { time: Some(second), kind, known: None };
+        assert_eq!(roles(&[turn(1, Kind::Other)]), [ASSUMED_AI]);
+        let turns = [turn(1, Kind::Words), turn(2, Kind::Other), turn(3, Kind::Photo)];
+        assert_eq!(roles(&turns), [ASSUMED_AI, ASSUMED_AI, INFERRED_USER]);
     }
 
     #[test]
     fn entries_without_a_time_stand_alone_and_named_senders_count() {
-        let turn = |time, known| Turn { time, words: true, known };
+        let turn = |time, known| Turn { time, kind: Kind::Words, known };
         let turns = [turn(Some(1), None), turn(None, None), turn(Some(2), Some(Role::User))];
-        assert_eq!(roles(&turns), [Role::Assistant, Role::Assistant, Role::User]);
+        assert_eq!(roles(&turns), [ASSUMED_AI, ASSUMED_AI, (Role::User, RoleSource::Stated)]);
     }
 }

@@ -2,7 +2,7 @@
 
 use satchel_importer::{
     Bundle, Line, broken_file_tests,
-    pam::record::RecordKind,
+    pam::{conversation::Role, record::RecordKind},
     testkit::{
         BrokenFiles, FixtureFile, Unclaimed, conversations, evidence, json_list, messages, nested_json,
         produce, run_file, skips, skips_of, text, warnings,
@@ -72,6 +72,40 @@ fn an_entry_that_cannot_be_read_costs_only_itself() {
     let texts: Vec<String> = messages(&lines).iter().map(|message| text(message)).collect();
     assert_eq!((texts.concat().len(), skips_of(&lines, RecordKind::Message)), (2, 2));
     assert!(skips(&lines)[0].locator.starts_with("json/snapchat_ai.json.My AI Content["));
+}
+
+#[test]
+fn content_that_is_no_list_is_reported_beside_a_memory() {
+    let memory = r#""My AI Memory":[{"Timestamp":"2025-03-09 10:00:00 UTC","Memory":"User has a dog."}]"#;
+    for odd in [r#"{"1":{"Content":"x"}}"#, r#""x""#, "7"] {
+        let lines = read(format!(r#"{{"My AI Content":{odd},{memory}}}"#).as_bytes());
+        assert_eq!((evidence(&lines).len(), skips(&lines).len()), (1, 1), "{odd}");
+        assert!(skips(&lines)[0].locator.starts_with("json/snapchat_ai.json.My AI Content"));
+    }
+    for absent in ["null", "[]"] {
+        let lines = read(format!(r#"{{"My AI Content":{absent},{memory}}}"#).as_bytes());
+        assert_eq!((evidence(&lines).len(), skips(&lines).len()), (1, 0), "{absent}");
+    }
+}
+
+#[test]
+fn entries_of_types_that_are_not_known_are_not_the_persons() {
+    for other in [r#""Type":"MESSAGE","#, ""] {
+        let entries = format!("[{},{}]", entry(3, "b"), entry(1, "a")).replace(r#""Type":"CHAT","#, other);
+        let lines = read(&list(&entries));
+        let found = messages(&lines);
+        assert_eq!(found.len(), 2);
+        assert!(found.iter().all(|message| message.role == Role::Assistant), "{other}");
+    }
+}
+
+#[test]
+fn photos_that_are_missing_are_reported() {
+    let photo =
+        r#"{"Timestamp":"2025-03-09 10:00:00 UTC","Type":"SNAP","Content":"snap_1741521601044.jpeg"}"#;
+    let lines = read(&list(&format!("[{photo}]")));
+    let expected = r#"files that entries name are not in the export: 1, such as "snap_1741521601044.jpeg""#;
+    assert!(warnings(&lines).iter().any(|warning| warning.message == expected), "{lines:?}");
 }
 
 #[test]

@@ -2,7 +2,8 @@
 //!
 //! Rules of the README that both apply:
 //! - the list is reversed unless it begins with the oldest entry, and then sorted by time if needed; each entry is the parent of the next;
-//! - entries of an exchange of words alternate, and other words are My AI's;
+//! - entries of an exchange of words alternate if their number is even, or else only the first one is the person's; photos are the person's, and
+//!   everything else is My AI's;
 //! - entries that the receipt reports as skipped are ignored, and so are chats with people.
 
 use satchel_importer::{
@@ -120,10 +121,13 @@ fn role(kept: &[&Value], at: usize) -> &'static str {
     };
     let first = (0..at).rev().take_while(|before| joined(*before)).last().unwrap_or(at);
     let last = (at..kept.len()).find(|at| !joined(*at)).unwrap_or(kept.len() - 1);
-    let person = if kept[first..=last].iter().all(|item| is_words(item)) {
-        (at - first).is_multiple_of(2) && at < last
-    } else {
-        !is_words(kept[at])
+    let photo =
+        matches!(kept[at]["Type"].as_str().or(kept[at]["Media Type"].as_str()), Some("SNAP" | "MEDIA"));
+    let words_alone = kept[first..=last].iter().all(|item| is_words(item));
+    let person = match (words_alone, (last - first) % 2) {
+        (true, 1) => (at - first).is_multiple_of(2),
+        (true, _) => at == first && last > first,
+        (false, _) => photo,
     };
     if person { "user" } else { "assistant" }
 }
