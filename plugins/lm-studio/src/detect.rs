@@ -1,6 +1,6 @@
 //! Finds chats by their first fields and messages.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, io::Read as _};
 
 use satchel_importer::{Bundle, Detection, Element, ImportError, JsonArray, JsonError, Parser, json::Value};
 
@@ -11,6 +11,9 @@ pub(crate) const FORMAT: &str = "lm-studio-importer/2024.08";
 
 /// Bytes of a head that are sampled: first few, and if those do not decide, more. The host allows 16 MiB.
 const SAMPLE_SIZES: [usize; 2] = [16 * 1024, 8 * 1024 * 1024];
+/// Bytes in which a file must begin with its object.
+const MAX_WHITE_SPACE: u64 = 256;
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// Fields after which a file without any of the program's is left alone.
 const MAX_OTHERS: usize = 3;
 /// Messages that are looked at.
@@ -65,6 +68,9 @@ pub(crate) fn chats(bundle: &Bundle) -> Result<Vec<&str>, ImportError> {
 
 /// Looks at growing heads of a file until one decides.
 fn is_chat(bundle: &Bundle, path: &str, size: u64) -> Result<bool, ImportError> {
+    if !begins_with_object(bundle, path)? {
+        return Ok(false);
+    }
     for bytes in SAMPLE_SIZES {
         let (mut found, mut whole) = (None, true);
         JsonArray::new(path).sample(bundle, bytes, |element| {
@@ -77,6 +83,14 @@ fn is_chat(bundle: &Bundle, path: &str, size: u64) -> Result<bool, ImportError> 
         }
     }
     Ok(false)
+}
+
+/// Whether the file begins with an object. The program writes no lists of chats, and the walk over messages cannot read them.
+fn begins_with_object(bundle: &Bundle, path: &str) -> Result<bool, ImportError> {
+    let mut head = Vec::new();
+    bundle.open(path)?.take(MAX_WHITE_SPACE).read_to_end(&mut head)?;
+    let text = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&head);
+    Ok(text.trim_ascii_start().starts_with(b"{"))
 }
 
 /// What the head of a file shows.

@@ -126,6 +126,18 @@ fn a_chat_that_is_renamed_or_moved_stays_the_same() {
 }
 
 #[test]
+fn a_copy_with_any_name_leaves_the_original_its_id() {
+    let original = chat(&[prompt("One?")]);
+    let copy = chat(&[prompt("One?"), prompt("Two?")]);
+    for name in ["1767700000000 copy.conversation.json", "0.json", "tides.json", "Sea/1.json"] {
+        let lines = lines(&[(&format!("conversations/{name}"), &copy), (PATH, &original)]);
+        let found = conversations(&lines);
+        let ids = found.iter().map(|chat| (chat.messages.len(), chat.id.as_str()));
+        assert_eq!(ids.collect::<Vec<_>>(), [(1, "1767700000000"), (2, "1767700000000#2")], "{name}");
+    }
+}
+
+#[test]
 fn the_order_of_chats_and_fields_changes_nothing() {
     let other = json!({"createdAt": TIME + 5_000_000, "usePerChatPredictionConfig": true, "clientInput": "",
         "messages": [prompt("Another?")], "name": "Other"});

@@ -146,6 +146,19 @@ fn what_stands_behind_a_chat_is_reported() {
 }
 
 #[test]
+fn a_list_of_chats_is_left_alone_and_costs_no_other_chat() {
+    let chat =
+        format!(r#"{{"name":"T","createdAt":1767700000000,"tokenCount":1,"messages":[{}]}}"#, prompt("One."));
+    for list in [format!("[{chat}]"), format!("\u{feff} [{chat},{chat}]")] {
+        let files =
+            [("conversations/1.json".to_owned(), list), (format!("conversations/{NAME}"), chat.clone())];
+        let produced = produce::<LmStudio>(&Bundle::from_files(files)).expect("detection answers");
+        assert_eq!(produced.exports[0].detection.files, [format!("conversations/{NAME}")]);
+        assert_eq!(conversations(&produced.exports[0].lines).len(), 1);
+    }
+}
+
+#[test]
 fn many_messages_versions_steps_and_parts_are_read_in_time() {
     let parts: Vec<String> = (0..40_000).map(|_| r#"{"type":"text","text":"x"}"#.to_owned()).collect();
     let block = format!(r#"{{"type":"contentBlock","stepIdentifier":"p","content":[{}]}}"#, parts.join(","));
