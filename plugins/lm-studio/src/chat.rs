@@ -10,7 +10,7 @@ use satchel_importer::{
 use crate::{
     LmStudio, detect,
     files::Files,
-    header::{Header, MESSAGES},
+    header::{Header, LeftOut, MESSAGES},
     ids::Ids,
     layout,
     message::{self, Entry, MAX_LENGTH, Version},
@@ -202,14 +202,20 @@ fn read_messages(
     if thread.ids.repeated {
         sink.warn(path, "several steps have the same id; the later ones get a number");
     }
-    for name in outcome.others.iter().filter(|name| !header.seen.contains(*name)) {
-        let name = shortened(name);
-        sink.warn(
-            path,
-            &format!("the field {name:?} cannot be read or is longer than 1 MiB; it is left out"),
-        );
-    }
+    report_left_out(path, &header.left_out(&outcome.others), sink);
     Ok(())
+}
+
+fn report_left_out(path: &str, left_out: &LeftOut, sink: &mut Sink) {
+    for name in &left_out.names {
+        sink.warn(path, &format!("the field {name:?} cannot be read or is too long; it is left out"));
+    }
+    let more = match left_out.more {
+        0 => return,
+        1 => "one more field".to_owned(),
+        count => format!("{count} more fields"),
+    };
+    sink.warn(path, &format!("{more} cannot be read, or the fields are too many or too long; left out"));
 }
 
 fn report_files(path: &str, files: &Files<'_>, sink: &mut Sink) {

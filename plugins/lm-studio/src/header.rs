@@ -12,12 +12,19 @@ use satchel_importer::{
 use crate::{
     fields::{Fields, items, time_of},
     layout,
+    message::MAX_LENGTH,
+    reports::shortened,
 };
 
 /// The list of messages.
 pub(crate) const MESSAGES: &str = "messages";
-/// Bytes of one field. Real ones have some thousand.
+/// Bytes of one field, and of all that are kept. Real ones have some thousand.
 const MAX_FIELD: usize = 1024 * 1024;
+const MAX_KEPT: usize = 4 * 1024 * 1024;
+/// Fields of a chat. Real ones have twenty.
+const MAX_FIELDS: usize = 1000;
+/// Names in reports about fields that are left out.
+const MAX_NAMES: usize = 16;
 /// Fields that are known and kept as they are.
 const KEPT: [&str; 19] = [
     "assistantLastMessagedAt",
@@ -56,28 +63,76 @@ pub(crate) struct Header {
     pub(crate) updated: Option<i64>,
     pub(crate) model: Option<String>,
     pub(crate) system: Option<String>,
-    /// The names of all fields that were read.
-    pub(crate) seen: BTreeSet<String>,
+    /// The names of the fields that were read, and their bytes.
+    read: BTreeSet<String>,
+    bytes: usize,
+    left_out: LeftOut,
     /// A field that is not known and holds natural language.
     pub(crate) unread: Option<String>,
     /// What is kept, as JSON texts.
     kept: BTreeMap<String, String>,
 }
 
+/// The fields that cannot be read or are too long.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LeftOut {
+    /// The first names.
+    pub(crate) names: BTreeSet<String>,
+    /// How many more there are.
+    pub(crate) more: u64,
+}
+
+impl LeftOut {
+    fn add(&mut self, name: &str) {
+        if self.names.len() < MAX_NAMES {
+            self.names.insert(shortened(name));
+        } else {
+            self.more += 1;
+        }
+    }
+}
+
 impl Header {
-    /// Reads the fields of the file at `path`; what cannot be read is not among those that were seen.
+    /// Reads the fields of the file at `path`.
     pub(crate) fn read(bundle: &Bundle, path: &str) -> Result<Self, ImportError> {
-        let mut header = Self::default();
-        JsonArray::new(path).members().limit(MAX_FIELD).survey(bundle, |element| {
-            if let Some(key) = element.key().filter(|key| *key != MESSAGES)
-                && header.read_field(key, &element).is_ok()
-            {
-                header.seen.insert(key.to_owned());
+        let (mut header, mut next, mut gaps, mut has_messages) = (Self::default(), 0, 0, false);
+        // A field that is longer than an entry is not passed on: only its index is missing.
+        JsonArray::new(path).members().limit(MAX_LENGTH).survey(bundle, |element| {
+            gaps += element.index() - next;
+            next = element.index() + 1;
+            match element.key() {
+                Some(MESSAGES) => has_messages = true,
+                Some(key) => header.add(key, &element),
+                None => {}
             }
             Ok(true)
         })?;
+        // The list of messages may be one of them.
+        header.left_out.more += gaps.saturating_sub(u64::from(!has_messages));
         header.system = header.system.take().or_else(|| header.text("systemPrompt"));
         Ok(header)
+    }
+
+    fn add(&mut self, key: &str, element: &Element<'_>) {
+        let bytes = self.bytes.saturating_add(key.len()).saturating_add(element.text().len());
+        let fits = element.text().len() <= MAX_FIELD && bytes <= MAX_KEPT && self.read.len() < MAX_FIELDS;
+        if fits && self.read_field(key, element).is_ok() {
+            self.read.insert(key.to_owned());
+            self.bytes = bytes;
+        } else {
+            self.left_out.add(key);
+        }
+    }
+
+    /// The fields that are left out, with those among the first `names` in the file that were not read.
+    pub(crate) fn left_out(&self, names: &[String]) -> LeftOut {
+        let mut left_out = self.left_out.clone();
+        for name in names.iter().filter(|name| !self.read.contains(*name)) {
+            if left_out.names.insert(shortened(name)) {
+                left_out.more = left_out.more.saturating_sub(1);
+            }
+        }
+        left_out
     }
 
     fn read_field(&mut self, key: &str, element: &Element<'_>) -> Result<(), JsonError> {

@@ -137,6 +137,42 @@ fn a_field_that_is_too_long_is_reported() {
 }
 
 #[test]
+fn the_last_field_is_reported_too_if_it_is_too_long() {
+    let many: String = (0..30).map(|at| format!(r#""field{at}":{at},"#)).collect();
+    for length in [1024 * 1024 + 1, 17 * 1024 * 1024] {
+        let long = "x".repeat(length);
+        for end in ["", r#","pinned":true"#] {
+            let chat = format!(
+                r#"{{"name":"T","createdAt":1767700000000,{many}"messages":[{}],"looseFiles":["{long}"]{end}}}"#,
+                prompt("Hello.")
+            );
+            let lines = read_as(NAME, chat.as_bytes());
+            let warnings = warnings(&lines);
+            let named = |message: &str| message.contains("looseFiles") || message.contains("one more field");
+            // A field of more than 16 MiB at the very end is not seen if there are many before it.
+            let expected = usize::from(length < 16 * 1024 * 1024 || !end.is_empty());
+            let found = warnings.iter().filter(|warning| named(&warning.message)).count();
+            assert_eq!(found, expected, "{length} {end}");
+        }
+    }
+}
+
+#[test]
+fn fields_without_end_are_not_held_in_memory() {
+    let long = "x".repeat(1000 * 1000);
+    let large: String = (0..20).map(|at| format!(r#""large{at}":"{long}","#)).collect();
+    let small: String = (0..5000).map(|at| format!(r#""small{at}":{at},"#)).collect();
+    let chat = format!(
+        r#"{{"createdAt":1767700000000,"tokenCount":1,"messages":[{}],{large}{small}"name":"T"}}"#,
+        prompt("Hello.")
+    );
+    let lines = read_as(NAME, chat.as_bytes());
+    let metadata = conversations(&lines)[0].raw_metadata.as_ref().map_or(0, |json| json.as_str().len());
+    assert!((1000..5_000_000).contains(&metadata), "{metadata}");
+    assert!(warnings(&lines).iter().any(|warning| warning.message.contains("more fields")));
+}
+
+#[test]
 fn what_stands_behind_a_chat_is_reported() {
     let chat =
         format!(r#"{{"name":"T","createdAt":1767700000000,"tokenCount":1,"messages":[{}]}}"#, prompt("One."));
