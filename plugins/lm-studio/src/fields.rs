@@ -78,6 +78,15 @@ impl<'a> Fields<'a> {
         items(raw, self.arena).map(Some)
     }
 
+    /// Removes `key`, and returns the items if its value is a list; any other value is the only item.
+    pub(crate) fn take_items(&mut self, key: &str) -> Result<Vec<Value<'a>>, JsonError> {
+        Ok(match self.take_list(key)? {
+            Some(items) => items,
+            None if is_empty(self.get(key)) => Vec::new(),
+            None => vec![self.take(key)],
+        })
+    }
+
     /// The object at `key`, without fields if there is none.
     pub(crate) fn object(&self, key: &str) -> Result<Self, JsonError> {
         let found = Self::of(self.get(key), self.arena)?;

@@ -1,5 +1,6 @@
 //! Importer for the chats of LM Studio.
 
+mod budget;
 mod chat;
 mod detect;
 mod fields;

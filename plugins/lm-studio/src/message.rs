@@ -3,9 +3,10 @@
 use satchel_importer::{Element, ImportError, JsonError, Role, json::Value, natural_key};
 
 use crate::{
+    budget::Budget,
     fields::{Fields, object_text},
     files::Files,
-    piece::{Name, Piece},
+    piece::Piece,
     reports::{Findings, shortened},
     step::{self, Block, Builder},
 };
@@ -53,9 +54,9 @@ pub(crate) fn read<'a>(element: &Element<'a>, files: Option<&Files<'_>>) -> Resu
     let listed = listed.ok_or_else(|| ImportError::malformed("it has no list of versions"))?;
     let chosen = fields.take("currentlySelected");
     let mut entry = Entry { versions: Vec::new(), selected: 0, findings: Findings::default() };
-    let wanted = entry.wanted(chosen, listed.len());
+    let (wanted, mut budget) = (entry.wanted(chosen, listed.len()), Budget::default());
     for (at, value) in listed.iter().enumerate() {
-        match read_version(*value, element, at, &mut entry.findings, files) {
+        match read_version(*value, element, at, &mut entry.findings, &mut budget, files) {
             Ok(version) => {
                 // A version that cannot be read leaves the choice to the one before it.
                 if at <= wanted {
@@ -63,7 +64,7 @@ pub(crate) fn read<'a>(element: &Element<'a>, files: Option<&Files<'_>>) -> Resu
                 }
                 entry.versions.push(version);
             }
-            Err(error) => entry.findings.skip(format!("versions[{at}]"), error.message),
+            Err(error) => entry.findings.skip(|| format!("versions[{at}]"), error.message),
         }
     }
     let first = entry.versions.first_mut().and_then(|version| version.pieces.first_mut());
@@ -93,32 +94,26 @@ fn read_version<'a>(
     element: &Element<'a>,
     at: usize,
     findings: &mut Findings,
+    budget: &mut Budget,
     files: Option<&Files<'_>>,
 ) -> Result<Version<'a>, ImportError> {
     let raw = object_text(value).ok_or_else(|| ImportError::malformed("it is not an object"))?;
     let mut fields = Fields::parse(raw, element.arena())?;
     let role = role(&mut fields, findings);
-    let steps = fields.take_list("steps")?.unwrap_or_default();
-    let content = match fields.get("content") {
-        text @ Value::Text(_) => {
-            fields.take("content");
-            vec![text]
-        }
-        Value::Null | Value::Raw(_) => fields.take_list("content")?.unwrap_or_default(),
-    };
+    let (steps, content) = (fields.take_items("steps")?, fields.take_items("content")?);
     leave_out_repetition(&mut fields, &content)?;
-    let parsed: Vec<_> = steps.iter().map(|step| Fields::of(*step, element.arena())).collect();
-    let id = parsed.iter().flatten().flatten().next().and_then(step::id_of);
-    let mut builder = Builder::new(findings, files, element.arena(), format!("versions[{at}]"));
+    let first = steps.iter().find_map(|step| Fields::of(*step, element.arena()).ok().flatten());
+    let id = first.as_ref().and_then(step::id_of);
     let model = fields.object("senderInfo")?.get("senderName").nonempty_text();
     let block =
         Block { id: None, index: 0, role, time: None, model, thought: false, tokens: None, streamed: false };
+    let mut builder = Builder::new(findings, budget, files, element.arena(), format!("versions[{at}]"));
     let left = builder.parts(&block, &content);
-    for (index, step) in parsed.into_iter().enumerate() {
+    for (index, step) in steps.into_iter().enumerate() {
         builder.step(index, step, role);
     }
     if builder.pieces.is_empty() {
-        builder.push(Piece::new(Name::Version, role, step::time_of(id)));
+        builder.push_empty(role, step::time_of(id))?;
     }
     let mut pieces = builder.pieces;
     let wrote = pieces.iter().find_map(|piece| piece.model).or(model);

@@ -6,6 +6,8 @@ use satchel_importer::{ImportError, RecordKind, Sink};
 
 /// Different warnings about one chat.
 const MAX_WARNINGS: usize = 64;
+/// Skips within one entry that are listed; the others are counted.
+const MAX_SKIPS: usize = 1000;
 /// Characters of a name in a warning.
 const MAX_NAME: usize = 64;
 
@@ -14,16 +16,27 @@ const MAX_NAME: usize = 64;
 pub(crate) struct Findings {
     /// Places behind that of the message, and why they are left out.
     skips: Vec<(String, String)>,
+    more_skips: usize,
     warnings: BTreeSet<String>,
+    more_warnings: bool,
 }
 
 impl Findings {
-    pub(crate) fn skip(&mut self, place: String, reason: impl ToString) {
-        self.skips.push((place, reason.to_string()));
+    pub(crate) fn skip(&mut self, place: impl FnOnce() -> String, reason: impl ToString) {
+        if self.skips.len() < MAX_SKIPS {
+            self.skips.push((place(), reason.to_string()));
+        } else {
+            self.more_skips += 1;
+        }
     }
 
     pub(crate) fn warn(&mut self, warning: impl Into<String>) {
-        self.warnings.insert(warning.into());
+        if self.warnings.len() < MAX_WARNINGS {
+            self.warnings.insert(warning.into());
+        } else {
+            let warning = warning.into();
+            self.more_warnings |= !self.warnings.contains(&warning);
+        }
     }
 
     pub(crate) fn warn_of_type(&mut self, what: &str, kind: Option<&str>) {
@@ -34,7 +47,10 @@ impl Findings {
 
 /// What was reported about one chat.
 #[derive(Debug, Default)]
-pub(crate) struct Reports(BTreeSet<String>);
+pub(crate) struct Reports {
+    warnings: BTreeSet<String>,
+    more_warnings: bool,
+}
 
 impl Reports {
     pub(crate) fn add(
@@ -46,10 +62,27 @@ impl Reports {
         for (inside, reason) in findings.skips {
             sink.skip(RecordKind::Message, &format!("{place}#{inside}"), &reason)?;
         }
+        if findings.more_skips > 0 {
+            let reason = format!("{} more parts of it cannot be read either", findings.more_skips);
+            sink.skip(RecordKind::Message, place, &reason)?;
+        }
+        let mut more = findings.more_warnings;
         for warning in findings.warnings {
-            if self.0.len() < MAX_WARNINGS && self.0.insert(warning.clone()) {
-                sink.warn(place, &warning);
+            if self.warnings.contains(&warning) {
+                continue;
             }
+            if self.warnings.len() < MAX_WARNINGS {
+                sink.warn(place, &warning);
+                self.warnings.insert(warning);
+            } else {
+                more = true;
+            }
+        }
+        if more && !std::mem::replace(&mut self.more_warnings, true) {
+            sink.warn(
+                place,
+                "here and below there are more kinds of unknown fields and types than are listed",
+            );
         }
         Ok(())
     }

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use satchel_importer::{Arena, Citation, ImportError, JsonError, Role, json::Value};
 
 use crate::{
+    budget::{Budget, TOO_MANY},
     fields::{EMPTY, Fields, list_of},
     files::Files,
     layout,
@@ -61,7 +62,8 @@ pub(crate) struct Builder<'a, 'f> {
     /// What belongs to the first piece, which has not come yet.
     notes: Vec<String>,
     citations: Vec<Citation<'a>>,
-    pub(crate) findings: &'f mut Findings,
+    findings: &'f mut Findings,
+    budget: &'f mut Budget,
     files: Option<&'f Files<'f>>,
     arena: &'a Arena,
     /// The version, for reports.
@@ -88,24 +90,27 @@ pub(crate) fn id_of<'a>(step: &Fields<'a>) -> Option<&'a str> {
 impl<'a, 'f> Builder<'a, 'f> {
     pub(crate) fn new(
         findings: &'f mut Findings,
+        budget: &'f mut Budget,
         files: Option<&'f Files<'f>>,
         arena: &'a Arena,
         place: String,
     ) -> Self {
-        Self { pieces: Vec::new(), notes: Vec::new(), citations: Vec::new(), findings, files, arena, place }
+        let (pieces, notes, citations) = (Vec::new(), Vec::new(), Vec::new());
+        Self { pieces, notes, citations, findings, budget, files, arena, place }
     }
 
     /// Adds the step with this number. One that cannot be read costs only itself.
-    pub(crate) fn step(&mut self, index: usize, step: Result<Option<Fields<'a>>, JsonError>, role: Role) {
-        let reason = match step {
-            Ok(Some(step)) => match self.read_step(index, step, role) {
+    pub(crate) fn step(&mut self, index: usize, step: Value<'a>, role: Role) {
+        let reason = match self.budget.take_item().then(|| Fields::of(step, self.arena)) {
+            None => TOO_MANY.to_owned(),
+            Some(Ok(Some(step))) => match self.read_step(index, step, role) {
                 Ok(()) => return,
                 Err(error) => error.message,
             },
-            Ok(None) => "it is not an object".to_owned(),
-            Err(error) => error.to_string(),
+            Some(Ok(None)) => "it is not an object".to_owned(),
+            Some(Err(error)) => error.to_string(),
         };
-        self.findings.skip(format!("{}.steps[{index}]", self.place), reason);
+        self.findings.skip(|| format!("{}.steps[{index}]", self.place), reason);
     }
 
     fn read_step(&mut self, index: usize, mut step: Fields<'a>, role: Role) -> Result<(), ImportError> {
@@ -208,11 +213,13 @@ impl<'a, 'f> Builder<'a, 'f> {
     pub(crate) fn parts(&mut self, block: &Block<'a>, parts: &[Value<'a>]) -> Vec<String> {
         let (before, mut left, mut open) = (self.pieces.len(), Vec::new(), false);
         for (at, value) in parts.iter().enumerate() {
-            let read = match self.read_part(*value) {
+            let place = || format!("{}.steps[{}].content[{at}]", self.place, block.index);
+            let outcome =
+                if self.budget.take_item() { self.read_part(*value) } else { Err(TOO_MANY.to_owned()) };
+            let read = match outcome {
                 Ok(read) => read,
                 Err(reason) => {
-                    self.findings
-                        .skip(format!("{}.steps[{}].content[{at}]", self.place, block.index), reason);
+                    self.findings.skip(place, reason);
                     continue;
                 }
             };
@@ -223,6 +230,10 @@ impl<'a, 'f> Builder<'a, 'f> {
             if !is_note {
                 let shown = matches!(read.what, What::Text(_) | What::File(_));
                 if !(shown && open) {
+                    if !self.budget.take_message() {
+                        self.findings.skip(place, TOO_MANY);
+                        continue;
+                    }
                     self.begin(block, at, before, &read.what);
                 }
                 open = shown;
@@ -267,8 +278,17 @@ impl<'a, 'f> Builder<'a, 'f> {
         self.push(piece);
     }
 
+    /// Adds the only piece of a version that shows nothing.
+    pub(crate) fn push_empty(&mut self, role: Role, time: Option<i64>) -> Result<(), ImportError> {
+        if !self.budget.take_message() {
+            return Err(ImportError::malformed(TOO_MANY));
+        }
+        self.push(Piece::new(Name::Version, role, time));
+        Ok(())
+    }
+
     /// Adds a piece. The first one takes what came before it.
-    pub(crate) fn push(&mut self, mut piece: Piece<'a>) {
+    fn push(&mut self, mut piece: Piece<'a>) {
         piece.steps.append(&mut self.notes);
         piece.citations.append(&mut self.citations);
         self.pieces.push(piece);

@@ -7,7 +7,7 @@ use satchel_importer::{
     pam::record::RecordKind,
     testkit::{
         BrokenFiles, FixtureFile, Unclaimed, conversations, messages, produce, run_file, skips, skips_of,
-        warnings,
+        text, warnings,
     },
 };
 use satchel_plugin_lm_studio::LmStudio;
@@ -214,6 +214,54 @@ fn many_messages_versions_steps_and_parts_are_read_in_time() {
     let lines = read(&all);
     assert_eq!(messages(&lines).len(), 1 + 20_000 + 20_000 + 40_000);
     assert!(begun.elapsed() < Duration::from_mins(1), "{:?}", begun.elapsed());
+}
+
+/// One entry within the limit of bytes, which would become far more than a guest has.
+#[test]
+fn what_one_message_becomes_is_bounded_and_reported() {
+    let list = |item: &str, count: usize| vec![item; count].join(",");
+    let step = |part: &str| format!(r#"{{"type":"contentBlock","content":[{}]}}"#, list(part, 40_000));
+    let call = step(r#"{"type":"toolCallRequest"}"#);
+    let version = format!(r#"{{"type":"multiStep","role":"assistant","steps":[{}]}}"#, list("{}", 40_000));
+    for (entry, most) in [
+        (answer(&list(&step("7"), 20)), 1),
+        (answer(&list(&step(r#""x""#), 10)), 2),
+        (answer(&list(&call, 3)), 25_000),
+        (format!(r#"{{"versions":[{}],"currentlySelected":0}}"#, list(&version, 20)), 20),
+        (format!(r#"{{"versions":[{}],"currentlySelected":0}}"#, list("{}", 40_000)), 25_000),
+    ] {
+        let lines = read(&[prompt("Before."), entry, prompt("Behind.")]);
+        let found = messages(&lines).len();
+        assert!((3..=most + 2).contains(&found), "{found} messages instead of {most}");
+        let skips = skips(&lines);
+        assert!((1..=1001).contains(&skips.len()), "{} skips", skips.len());
+        assert!(skips.iter().any(|skip| skip.reason.contains("more parts of it")));
+        assert!(lines.iter().map(|line| format!("{line:?}").len()).sum::<usize>() < 64 * 1024 * 1024);
+    }
+}
+
+#[test]
+fn many_unknown_types_are_reported_once_and_that_there_are_more() {
+    let steps: Vec<String> = (0..200).map(|at| format!(r#"{{"type":"new{at}","text":"x"}}"#)).collect();
+    let lines = read(&[answer(&steps.join(",")), answer(&steps.join(","))]);
+    let warnings = warnings(&lines);
+    assert_eq!(warnings.len(), 65);
+    assert!(warnings[64].message.contains("more kinds"));
+}
+
+#[test]
+fn an_object_in_the_place_of_a_list_is_its_only_item() {
+    let version =
+        |body: &str| format!(r#"{{"versions":[{{"role":"assistant",{body}}}],"currentlySelected":0}}"#);
+    for body in [
+        format!(r#""steps":{}"#, step("a", "One.")),
+        r#""type":"singleStep","content":{"type":"text","text":"One."}"#.to_owned(),
+    ] {
+        let lines = read(&[version(&body)]);
+        assert_eq!(text(messages(&lines)[0]), "One.");
+    }
+    let lines = read(&[version(r#""steps":7"#)]);
+    assert_eq!(skips_of(&lines, RecordKind::Message), 1);
 }
 
 #[test]
