@@ -9,7 +9,7 @@ use satchel_importer::{
 
 use crate::{
     LmStudio, detect,
-    files::Files,
+    files::{Files, MAX_MISSING},
     header::{Header, LeftOut, MESSAGES},
     ids::Ids,
     layout,
@@ -220,7 +220,7 @@ fn report_left_out(path: &str, left_out: &LeftOut, sink: &mut Sink) {
 
 fn report_files(path: &str, files: &Files<'_>, sink: &mut Sink) {
     if let Some((count, first)) = files.missing() {
-        let first = shortened(&first);
+        let count = if count < MAX_MISSING { count.to_string() } else { format!("at least {count}") };
         let message =
             format!("{count} of the files in it are not in the folder user-files, such as {first:?}");
         sink.warn(path, &message);
@@ -237,10 +237,13 @@ fn report_others(bundle: &Bundle, path: &str, sink: &mut Sink) -> Result<(), Imp
         if element.index() > 0 {
             others.push(element.locator());
         }
-        Ok(others.len() < MAX_OTHERS)
+        Ok(others.len() <= MAX_OTHERS)
     })?;
-    for place in others {
-        sink.skip(RecordKind::Conversation, &place, "a file can have only one chat")?;
+    for (at, place) in others.iter().enumerate() {
+        let all = at == MAX_OTHERS;
+        let reason =
+            if all { "this and all that follows is left out" } else { "a file can have only one chat" };
+        sink.skip(RecordKind::Conversation, place, reason)?;
     }
     Ok(())
 }

@@ -1,22 +1,39 @@
 //! The files of the person that messages name.
 
-use std::{cell::RefCell, collections::BTreeSet};
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use satchel_importer::{Arena, Attachment, AttachmentKind, Bundle, JsonError, Source, json::Value, sniff};
 
-use crate::{fields::Fields, layout};
+use crate::{fields::Fields, layout, reports::shortened};
 
 /// Bytes of a file that describes a file of the person: it has a small picture of it.
 const MAX_DESCRIPTION: u64 = 4 * 1024 * 1024;
+/// Bytes of a name. No file system has longer ones.
+const MAX_NAME: usize = 1024;
+/// Files that are missing and counted.
+pub(crate) const MAX_MISSING: usize = 10_000;
 /// The types of files that are MIME types; the others are words of the program.
 const MIME_TYPES: [&str; 2] = ["text/plain", "application/pdf"];
 
-/// Finds the files of the chats in one folder.
+/// What is known about a file of the person.
+#[derive(Clone, Debug, Default)]
+struct Known {
+    /// Its name before the program copied it.
+    original: Option<String>,
+    mime: Option<&'static str>,
+}
+
+/// Finds the files of one chat.
 pub(crate) struct Files<'b> {
     bundle: &'b Bundle,
     root: Option<&'b str>,
     /// The paths that messages have named.
     used: &'b RefCell<BTreeSet<String>>,
+    /// The files that were found: a chat can name one many times.
+    known: RefCell<BTreeMap<String, Known>>,
     /// The files that are not there, and the descriptions that cannot be read.
     missing: RefCell<BTreeSet<String>>,
     unreadable: RefCell<BTreeSet<String>>,
@@ -28,7 +45,8 @@ impl<'b> Files<'b> {
         root: Option<&'b str>,
         used: &'b RefCell<BTreeSet<String>>,
     ) -> Self {
-        Self { bundle, root, used, missing: RefCell::default(), unreadable: RefCell::default() }
+        let (known, missing, unreadable) = (RefCell::default(), RefCell::default(), RefCell::default());
+        Self { bundle, root, used, known, missing, unreadable }
     }
 
     /// How many files are missing, and their first name.
@@ -42,11 +60,24 @@ impl<'b> Files<'b> {
         self.unreadable.take()
     }
 
-    /// The path of a file with this identifier, if it is there.
-    fn find(&self, identifier: &str) -> Option<String> {
-        let path = layout::file(self.root?, identifier);
-        self.bundle.entry(&path)?;
-        Some(path)
+    /// The path of the file with this identifier, and what is known about it; none if it is not there.
+    fn find(&self, identifier: &str) -> Option<(String, Known)> {
+        let path = self.root.map(|root| layout::file(root, identifier));
+        let Some(path) = path.filter(|path| self.bundle.entry(path).is_some()) else {
+            let mut missing = self.missing.borrow_mut();
+            if missing.len() < MAX_MISSING {
+                missing.insert(shortened(identifier));
+            }
+            return None;
+        };
+        let mut known = self.known.borrow_mut();
+        let found = known.entry(path.clone()).or_insert_with(|| self.read(&path));
+        Some((path, found.clone()))
+    }
+
+    fn read(&self, path: &str) -> Known {
+        self.used.borrow_mut().insert(path.to_owned());
+        Known { original: self.original_name(path), mime: sniff::mime(self.bundle, path) }
     }
 
     /// The name that the person gave to the file at `path`.
@@ -54,8 +85,9 @@ impl<'b> Files<'b> {
         let description = layout::description(path);
         self.bundle.entry(&description)?;
         self.used.borrow_mut().insert(description.clone());
-        let name =
-            self.bundle.read(&description, MAX_DESCRIPTION).ok().and_then(|bytes| name_in(&bytes).ok());
+        let bytes = self.bundle.read(&description, MAX_DESCRIPTION).ok();
+        let name = bytes.and_then(|bytes| name_in(&bytes).ok());
+        let name = name.filter(|name| name.as_ref().is_none_or(|name| name.len() <= MAX_NAME));
         if name.is_none() {
             self.unreadable.borrow_mut().insert(description);
         }
@@ -73,26 +105,19 @@ fn name_in(bytes: &[u8]) -> Result<Option<String>, JsonError> {
 pub(crate) fn take<'a>(part: &mut Fields<'a>, files: Option<&Files<'_>>) -> Option<Attachment<'a>> {
     let identifier = part.take_text("fileIdentifier").or_else(|| part.take_text("identifier"));
     let name = part.take_text("name");
+    identifier.or(name)?;
     let kind = part.get("fileType").nonempty_text();
     let size = part.get("sizeBytes").as_u64();
     if size.is_some() {
         part.take("sizeBytes");
     }
-    identifier.or(name)?;
-    let path = files.zip(identifier).and_then(|(files, identifier)| {
-        let found = files.find(identifier);
-        match &found {
-            Some(path) => files.used.borrow_mut().insert(path.clone()),
-            None => files.missing.borrow_mut().insert(identifier.to_owned()),
-        };
-        found.map(|path| (files, path))
-    });
-    let original = path.as_ref().and_then(|(files, path)| files.original_name(path));
+    let found = files.zip(identifier).and_then(|(files, identifier)| files.find(identifier));
+    let (path, known) = found.unzip();
+    let Known { original, mime: sniffed } = known.unwrap_or_default();
     if name.is_some() && original.is_some() && original.as_deref() != name {
         // The name beside the file counts, so this one has no other place.
         part.push("name", name.map_or(Value::Null, Value::Text));
     }
-    let sniffed = path.as_ref().and_then(|(files, path)| sniff::mime(files.bundle, path));
     let mime = kind.filter(|kind| MIME_TYPES.contains(kind)).or(sniffed);
     let shown = original.as_deref().or(name).or(identifier);
     Some(Attachment {
@@ -101,7 +126,7 @@ pub(crate) fn take<'a>(part: &mut Fields<'a>, files: Option<&Files<'_>>) -> Opti
         mime_type: mime.map(Into::into),
         size_bytes: size,
         provider_id: identifier.map(Into::into),
-        source: path.map(|(_, path)| Source::Path(path.into())),
+        source: path.map(|path| Source::Path(path.into())),
         ..Attachment::default()
     })
 }

@@ -16,7 +16,7 @@ const MILLISECONDS: std::ops::Range<i64> = 1_000_000_000_000..4_000_000_000_000;
 pub(crate) struct Place<'p> {
     /// The folder above `conversations`, with its last `/`; none if the chat is elsewhere.
     pub(crate) root: Option<&'p str>,
-    /// The folders that the person sorts chats into, without the last `/`.
+    /// The folders that the person sorts chats into, without the last `/`. Somebody who imports `conversations` itself has only these.
     pub(crate) folder: &'p str,
 }
 
@@ -27,7 +27,7 @@ pub(crate) fn place(path: &str) -> Place<'_> {
         .rmatch_indices(CHATS)
         .map(|(at, _)| at)
         .find(|at| *at == 0 || folder.as_bytes().get(at - 1) == Some(&b'/'));
-    let Some(at) = found else { return Place { root: None, folder: "" } };
+    let Some(at) = found else { return Place { root: None, folder: folder.trim_end_matches('/') } };
     let inside = folder.get(at + CHATS.len()..).unwrap_or_default();
     Place { root: path.get(..at), folder: inside.trim_end_matches('/') }
 }
@@ -84,7 +84,8 @@ mod tests {
         };
         assert_eq!(found(".lmstudio/conversations/Garden/Beds/1.json"), (Some(".lmstudio/"), "Garden/Beds"));
         assert_eq!(found("conversations/1.conversation.json"), (Some(""), ""));
-        assert_eq!(found("my-conversations/1.json"), (None, ""));
+        assert_eq!(found("my-conversations/1.json"), (None, "my-conversations"));
+        assert_eq!(found("Garden/Beds/1.conversation.json"), (None, "Garden/Beds"));
         assert_eq!(found("1.json"), (None, ""));
     }
 

@@ -138,6 +138,18 @@ fn a_copy_with_any_name_leaves_the_original_its_id() {
 }
 
 #[test]
+fn the_folder_is_kept_whether_conversations_or_the_folder_above_is_imported() {
+    let one = chat(&[prompt("One?")]);
+    for path in
+        ["conversations/Sea/Ice/1767700000000.conversation.json", "Sea/Ice/1767700000000.conversation.json"]
+    {
+        let lines = lines(&[(path, &one)]);
+        let metadata = conversations(&lines)[0].raw_metadata.as_ref().map(|json| json.to_map());
+        assert_eq!(metadata.expect("there is some")["folder"], "Sea/Ice", "{path}");
+    }
+}
+
+#[test]
 fn the_order_of_chats_and_fields_changes_nothing() {
     let other = json!({"createdAt": TIME + 5_000_000, "usePerChatPredictionConfig": true, "clientInput": "",
         "messages": [prompt("Another?")], "name": "Other"});

@@ -173,6 +173,40 @@ fn fields_without_end_are_not_held_in_memory() {
 }
 
 #[test]
+fn a_file_that_is_named_many_times_is_read_once() {
+    let part = r#"{"type":"file","fileIdentifier":"a.png","fileType":"image"}"#;
+    let parts = vec![part; 500].join(",");
+    let entry = format!(
+        r#"{{"versions":[{{"type":"singleStep","role":"user","content":[{parts}]}}],"currentlySelected":0}}"#
+    );
+    let chat = format!(r#"{{"name":"T","createdAt":1767700000000,"tokenCount":1,"messages":[{entry}]}}"#);
+    let preview = "x".repeat(1024 * 1024);
+    for (original, name) in [("sea.png".to_owned(), "sea.png"), ("s".repeat(100_000), "a.png")] {
+        let description = format!(r#"{{"originalName":"{original}","preview":{{"data":"{preview}"}}}}"#);
+        let bundle = Bundle::from_files([
+            (format!("conversations/{NAME}"), chat.clone()),
+            ("user-files/a.png".to_owned(), "x".to_owned()),
+            ("user-files/a.png.metadata.json".to_owned(), description),
+        ]);
+        let mut sink = Sink::collecting();
+        let summary = LmStudio::run(FORMAT, &bundle, &mut sink).expect("the chat is read");
+        assert!(summary.bytes < 4 * 1024 * 1024, "{} bytes", summary.bytes);
+        let lines = sink.into_lines();
+        let files = &messages(&lines)[0].attachments;
+        assert!(files.len() == 500 && files.iter().all(|file| file.attachment.name.as_deref() == Some(name)));
+    }
+}
+
+#[test]
+fn everything_behind_a_chat_is_reported() {
+    let chat =
+        format!(r#"{{"name":"T","createdAt":1767700000000,"tokenCount":1,"messages":[{}]}}"#, prompt("One."));
+    let lines = read_as(NAME, vec![chat; 100].join("\n").as_bytes());
+    let last = skips(&lines).last().map(|skip| skip.reason.clone());
+    assert!(last.is_some_and(|reason| reason.contains("all that follows")));
+}
+
+#[test]
 fn what_stands_behind_a_chat_is_reported() {
     let chat =
         format!(r#"{{"name":"T","createdAt":1767700000000,"tokenCount":1,"messages":[{}]}}"#, prompt("One."));
