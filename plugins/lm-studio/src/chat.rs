@@ -14,7 +14,7 @@ use crate::{
     ids::Ids,
     layout,
     message::{self, Entry, MAX_LENGTH, Version},
-    piece::Name,
+    piece::IdSource,
     reports::{Reports, shortened},
 };
 
@@ -52,7 +52,7 @@ impl Thread {
                 if let Some(given) = &id.repeats {
                     piece.rest.add_text("stepIdentifier", given);
                 }
-                let place = Some(at).filter(|_| numbered && matches!(piece.name, Name::Version));
+                let place = Some(at).filter(|_| numbered && matches!(piece.name, IdSource::Version));
                 let next = Some(id.text.clone());
                 messages.push(piece.finish(id.text, above, place, id.given));
                 above = next;
@@ -164,7 +164,7 @@ fn conversation<'s>(
 ) -> Result<Conversation<'s>, ImportError> {
     let title = header.name.as_deref().or(facts.title.as_deref());
     let made = header.name.is_none() && facts.title.is_some();
-    let metadata = header.metadata(layout::place(path).folder, made.then_some("first user message"));
+    let metadata = header.metadata(layout::location(path).folder, made.then_some("first user message"));
     Ok(Conversation {
         id: id.into(),
         provider_conversation_id: given.then_some(id.into()),

@@ -42,7 +42,7 @@ const OWN: [&str; 14] = [
 pub(crate) fn detect(bundle: &Bundle) -> Result<Vec<Detection>, ImportError> {
     let mut found: BTreeMap<Option<&str>, Vec<String>> = BTreeMap::new();
     for path in chats(bundle)? {
-        found.entry(layout::place(path).root).or_default().push(path.to_owned());
+        found.entry(layout::location(path).root).or_default().push(path.to_owned());
     }
     for (root, files) in &mut found {
         let Some(root) = root else { continue };

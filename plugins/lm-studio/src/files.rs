@@ -18,9 +18,9 @@ pub(crate) const MAX_MISSING: usize = 10_000;
 /// The types of files that are MIME types; the others are words of the program.
 const MIME_TYPES: [&str; 2] = ["text/plain", "application/pdf"];
 
-/// What is known about a file of the person.
+/// A file of the person.
 #[derive(Clone, Debug, Default)]
-struct Known {
+struct UserFile {
     /// Its name before the program copied it.
     original: Option<String>,
     mime: Option<&'static str>,
@@ -33,7 +33,7 @@ pub(crate) struct Files<'b> {
     /// The paths that messages have named.
     used: &'b RefCell<BTreeSet<String>>,
     /// The files that were found: a chat can name one many times.
-    known: RefCell<BTreeMap<String, Known>>,
+    known: RefCell<BTreeMap<String, UserFile>>,
     /// The files that are not there, and the descriptions that cannot be read.
     missing: RefCell<BTreeSet<String>>,
     unreadable: RefCell<BTreeSet<String>>,
@@ -60,8 +60,8 @@ impl<'b> Files<'b> {
         self.unreadable.take()
     }
 
-    /// The path of the file with this identifier, and what is known about it; none if it is not there.
-    fn find(&self, identifier: &str) -> Option<(String, Known)> {
+    /// The file with this identifier and its path; none if it is not there.
+    fn find(&self, identifier: &str) -> Option<(String, UserFile)> {
         let path = self.root.map(|root| layout::file(root, identifier));
         let Some(path) = path.filter(|path| self.bundle.entry(path).is_some()) else {
             let mut missing = self.missing.borrow_mut();
@@ -75,9 +75,9 @@ impl<'b> Files<'b> {
         Some((path, found.clone()))
     }
 
-    fn read(&self, path: &str) -> Known {
+    fn read(&self, path: &str) -> UserFile {
         self.used.borrow_mut().insert(path.to_owned());
-        Known { original: self.original_name(path), mime: sniff::mime(self.bundle, path) }
+        UserFile { original: self.original_name(path), mime: sniff::mime(self.bundle, path) }
     }
 
     /// The name that the person gave to the file at `path`.
@@ -112,8 +112,8 @@ pub(crate) fn take<'a>(part: &mut Fields<'a>, files: Option<&Files<'_>>) -> Opti
         part.take("sizeBytes");
     }
     let found = files.zip(identifier).and_then(|(files, identifier)| files.find(identifier));
-    let (path, known) = found.unzip();
-    let Known { original, mime: sniffed } = known.unwrap_or_default();
+    let (path, file) = found.unzip();
+    let UserFile { original, mime: sniffed } = file.unwrap_or_default();
     if name.is_some() && original.is_some() && original.as_deref() != name {
         // The name beside the file counts, so this one has no other place.
         part.push("name", name.map_or(Value::Null, Value::Text));

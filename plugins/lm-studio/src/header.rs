@@ -182,17 +182,18 @@ impl Header {
     /// Adds what is kept to the metadata of the chat.
     pub(crate) fn metadata(&self, folder: &str, title_source: Option<&str>) -> Option<Cow<'static, str>> {
         let mut rest = Leftover::default();
-        for (key, json) in &self.kept {
-            let is_prompt = key == "systemPrompt" && self.text(key) == self.system;
-            if !is_prompt {
-                rest.add_json(key, json);
-            }
-        }
+        // The last value of a key counts, and a field of the chat has no other place.
         if !folder.is_empty() {
             rest.add_text("folder", folder);
         }
         if let Some(source) = title_source {
             rest.add_text("title_source", source);
+        }
+        for (key, json) in &self.kept {
+            let is_prompt = key == "systemPrompt" && self.text(key) == self.system;
+            if !is_prompt {
+                rest.add_json(key, json);
+            }
         }
         rest.into_json().map(|json| Cow::Owned(json.into_owned()))
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{message::Version, piece::Name};
+use crate::{message::Version, piece::IdSource};
 
 /// Pieces of one chat.
 const MAX_PIECES: usize = 400_000;
@@ -45,10 +45,10 @@ impl Ids {
         let mut ids = Vec::with_capacity(version.pieces.len());
         for piece in &version.pieces {
             let (text, given) = match piece.name {
-                Name::Version => (own.clone(), version.id),
-                Name::Step(id) => (self.unique(id.to_owned()), Some(id)),
-                Name::PartOf(id, part) => (self.unique(format!("{id}:{part}")), None),
-                Name::Numbered(step, part) => (self.unique(format!("{own}:{step}:{part}")), None),
+                IdSource::Version => (own.clone(), version.id),
+                IdSource::Step(id) => (self.unique(id.to_owned()), Some(id)),
+                IdSource::PartOf(id, part) => (self.unique(format!("{id}:{part}")), None),
+                IdSource::Numbered(step, part) => (self.unique(format!("{own}:{step}:{part}")), None),
             };
             let repeats = given.filter(|given| *given != text).map(ToOwned::to_owned);
             self.repeated |= repeats.is_some();

@@ -13,7 +13,7 @@ const MILLISECONDS: std::ops::Range<i64> = 1_000_000_000_000..4_000_000_000_000;
 
 /// Where a chat is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place<'p> {
+pub(crate) struct ChatLocation<'p> {
     /// The folder above `conversations`, with its last `/`; none if the chat is elsewhere.
     pub(crate) root: Option<&'p str>,
     /// The folders that the person sorts chats into, without the last `/`. Somebody who imports `conversations` itself has only these.
@@ -21,15 +21,15 @@ pub(crate) struct Place<'p> {
 }
 
 /// Where the chat at `path` is.
-pub(crate) fn place(path: &str) -> Place<'_> {
+pub(crate) fn location(path: &str) -> ChatLocation<'_> {
     let (folder, _) = names::split(path);
     let found = folder
         .rmatch_indices(CHATS)
         .map(|(at, _)| at)
         .find(|at| *at == 0 || folder.as_bytes().get(at - 1) == Some(&b'/'));
-    let Some(at) = found else { return Place { root: None, folder: folder.trim_end_matches('/') } };
+    let Some(at) = found else { return ChatLocation { root: None, folder: folder.trim_end_matches('/') } };
     let inside = folder.get(at + CHATS.len()..).unwrap_or_default();
-    Place { root: path.get(..at), folder: inside.trim_end_matches('/') }
+    ChatLocation { root: path.get(..at), folder: inside.trim_end_matches('/') }
 }
 
 /// Whether a file may be a chat by its name.
@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn folders_of_chats_are_found() {
         let found = |path| {
-            let Place { root, folder } = place(path);
+            let ChatLocation { root, folder } = location(path);
             (root, folder)
         };
         assert_eq!(found(".lmstudio/conversations/Garden/Beds/1.json"), (Some(".lmstudio/"), "Garden/Beds"));

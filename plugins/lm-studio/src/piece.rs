@@ -11,7 +11,7 @@ use crate::fields::{EMPTY, list_of};
 
 /// How a piece gets its id.
 #[derive(Debug)]
-pub(crate) enum Name<'a> {
+pub(crate) enum IdSource<'a> {
     /// The id of its version: the first piece.
     Version,
     /// The id of its step.
@@ -25,7 +25,7 @@ pub(crate) enum Name<'a> {
 /// Texts and files, a thought, a call, or a result.
 #[derive(Debug)]
 pub(crate) struct Piece<'a> {
-    pub(crate) name: Name<'a>,
+    pub(crate) name: IdSource<'a>,
     pub(crate) role: Role,
     /// Microseconds.
     pub(crate) time: Option<i64>,
@@ -46,7 +46,7 @@ pub(crate) struct Piece<'a> {
 }
 
 impl<'a> Piece<'a> {
-    pub(crate) fn new(name: Name<'a>, role: Role, time: Option<i64>) -> Self {
+    pub(crate) fn new(name: IdSource<'a>, role: Role, time: Option<i64>) -> Self {
         Self {
             name,
             role,

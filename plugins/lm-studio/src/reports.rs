@@ -39,6 +39,11 @@ impl Findings {
         }
     }
 
+    pub(crate) fn warn_of_field(&mut self, field: &str, owner: &str) {
+        let field = shortened(field);
+        self.warn(format!("the field {field:?} of {owner} is unknown and holds text; it is kept"));
+    }
+
     pub(crate) fn warn_of_type(&mut self, what: &str, kind: Option<&str>) {
         let kind = shortened(kind.unwrap_or("none"));
         self.warn(format!("{what} of the unknown type {kind:?} is kept, and its text read"));

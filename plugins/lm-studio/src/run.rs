@@ -39,7 +39,7 @@ fn read_chats(
     let (own, renamed): (Vec<&str>, Vec<&str>) =
         chats.iter().partition(|path| layout::named_time(path).is_some());
     for path in own.into_iter().chain(renamed) {
-        let files = Files::new(bundle, layout::place(path).root, used);
+        let files = Files::new(bundle, layout::location(path).root, used);
         match chat::read(bundle, path, &files, &mut name, sink) {
             // One chat that cannot be read must not cost the others.
             Err(error) if matches!(error.kind, ErrorKind::Malformed | ErrorKind::NotThisFormat) => {

@@ -10,7 +10,7 @@ use crate::{
     files::Files,
     layout,
     part::{self, ReadPart, What},
-    piece::{Name, Piece},
+    piece::{IdSource, Piece},
     reports::{Findings, shortened},
 };
 
@@ -203,7 +203,7 @@ impl<'a, 'f> Builder<'a, 'f> {
         let Some(first) = self.pieces.get_mut(before) else { return self.note(step.into_json()) };
         first.tokens = block.tokens;
         // The version has the id of its first step, and other steps give theirs to a piece.
-        if matches!(first.name, Name::Step(_)) || (block.index == 0 && block.id.is_some()) {
+        if matches!(first.name, IdSource::Step(_)) || (block.index == 0 && block.id.is_some()) {
             step.take("stepIdentifier");
         }
         first.steps.push(step.into_json());
@@ -239,6 +239,7 @@ impl<'a, 'f> Builder<'a, 'f> {
                 open = shown;
             }
             let Some(piece) = self.pieces.get_mut(before..).and_then(<[_]>::last_mut) else {
+                read.unread.iter().for_each(|field| self.findings.warn_of_field(field, "a part"));
                 left.push(read.rest);
                 continue;
             };
@@ -261,10 +262,10 @@ impl<'a, 'f> Builder<'a, 'f> {
     /// Begins a piece with the part `at`. `before` is the number of pieces before the block.
     fn begin(&mut self, block: &Block<'a>, at: usize, before: usize, what: &What<'a>) {
         let name = match block.id {
-            _ if self.pieces.is_empty() => Name::Version,
-            Some(id) if self.pieces.len() == before => Name::Step(id),
-            Some(id) => Name::PartOf(id, at),
-            None => Name::Numbered(block.index, at),
+            _ if self.pieces.is_empty() => IdSource::Version,
+            Some(id) if self.pieces.len() == before => IdSource::Step(id),
+            Some(id) => IdSource::PartOf(id, at),
+            None => IdSource::Numbered(block.index, at),
         };
         let role = match what {
             What::Call(_) => Role::Assistant,
@@ -283,7 +284,7 @@ impl<'a, 'f> Builder<'a, 'f> {
         if !self.budget.take_message() {
             return Err(ImportError::malformed(TOO_MANY));
         }
-        self.push(Piece::new(Name::Version, role, time));
+        self.push(Piece::new(IdSource::Version, role, time));
         Ok(())
     }
 
@@ -309,9 +310,7 @@ impl<'a, 'f> Builder<'a, 'f> {
                 .warn(format!("the field {field:?} of a step is unknown; it may say whose words they are"));
         }
         if let Some(field) = step.unread(&KEPT) {
-            let field = shortened(field);
-            self.findings
-                .warn(format!("the field {field:?} of a step is unknown and holds text; it is kept"));
+            self.findings.warn_of_field(field, "a step");
         }
     }
 }

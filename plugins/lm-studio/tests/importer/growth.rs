@@ -44,7 +44,7 @@ fn step(number: u64, content: &Value) -> Value {
     json!({"type": "contentBlock", "stepIdentifier": format!("{}-0.{number}", TIME + number), "content": content})
 }
 
-fn said(text: &str) -> Value {
+fn text_part(text: &str) -> Value {
     json!([{"type": "text", "text": text}])
 }
 
@@ -58,14 +58,14 @@ fn answers(versions: &[Value], selected: usize) -> Value {
 fn long_answer() -> Vec<Value> {
     vec![
         json!({"type": "status", "stepIdentifier": format!("{TIME}-0.9"), "statusState": {"text": "Loading"}}),
-        json!({"type": "contentBlock", "stepIdentifier": format!("{}-0.1", TIME + 1), "content": said("Hm."),
+        json!({"type": "contentBlock", "stepIdentifier": format!("{}-0.1", TIME + 1), "content": text_part("Hm."),
             "style": {"type": "thinking"}}),
         step(
             2,
             &json!([{"type": "text", "text": "I look."}, {"type": "toolCallRequest", "name": "ls", "parameters": {}}]),
         ),
         step(3, &json!([{"type": "toolCallResult", "content": "a.md"}])),
-        step(4, &said("There is one.")),
+        step(4, &text_part("There is one.")),
     ]
 }
 
@@ -88,7 +88,7 @@ fn ids_and_parents_stay_when_a_chat_goes_on() {
 
 #[test]
 fn another_version_or_another_choice_changes_no_id() {
-    let (one, two) = (json!([step(1, &said("One."))]), json!([step(2, &said("Two."))]));
+    let (one, two) = (json!([step(1, &text_part("One."))]), json!([step(2, &text_part("Two."))]));
     let before = ids(&chat(&[prompt("Say."), answers(std::slice::from_ref(&one), 0), prompt("Say.")]));
     let mut edited = prompt("Say.");
     edited["versions"].as_array_mut().expect("a list").push(prompt("Say.")["versions"][0].clone());
@@ -144,8 +144,8 @@ fn the_folder_is_kept_whether_conversations_or_the_folder_above_is_imported() {
         ["conversations/Sea/Ice/1767700000000.conversation.json", "Sea/Ice/1767700000000.conversation.json"]
     {
         let lines = lines(&[(path, &one)]);
-        let metadata = conversations(&lines)[0].raw_metadata.as_ref().map(|json| json.to_map());
-        assert_eq!(metadata.expect("there is some")["folder"], "Sea/Ice", "{path}");
+        let metadata = conversations(&lines)[0].raw_metadata.as_ref();
+        assert_eq!(metadata.expect("there is some").to_map()["folder"], "Sea/Ice", "{path}");
     }
 }
 

@@ -138,7 +138,7 @@ fn a_field_that_is_too_long_is_reported() {
 
 #[test]
 fn the_last_field_is_reported_too_if_it_is_too_long() {
-    let many: String = (0..30).map(|at| format!(r#""field{at}":{at},"#)).collect();
+    let many = (0..30).map(|at| format!(r#""field{at}":{at},"#)).collect::<Vec<_>>().concat();
     for length in [1024 * 1024 + 1, 17 * 1024 * 1024] {
         let long = "x".repeat(length);
         for end in ["", r#","pinned":true"#] {
@@ -160,8 +160,8 @@ fn the_last_field_is_reported_too_if_it_is_too_long() {
 #[test]
 fn fields_without_end_are_not_held_in_memory() {
     let long = "x".repeat(1000 * 1000);
-    let large: String = (0..20).map(|at| format!(r#""large{at}":"{long}","#)).collect();
-    let small: String = (0..5000).map(|at| format!(r#""small{at}":{at},"#)).collect();
+    let large = (0..20).map(|at| format!(r#""large{at}":"{long}","#)).collect::<Vec<_>>().concat();
+    let small = (0..5000).map(|at| format!(r#""small{at}":{at},"#)).collect::<Vec<_>>().concat();
     let chat = format!(
         r#"{{"createdAt":1767700000000,"tokenCount":1,"messages":[{}],{large}{small}"name":"T"}}"#,
         prompt("Hello.")
@@ -281,6 +281,28 @@ fn many_unknown_types_are_reported_once_and_that_there_are_more() {
     let warnings = warnings(&lines);
     assert_eq!(warnings.len(), 65);
     assert!(warnings[64].message.contains("more kinds"));
+}
+
+#[test]
+fn an_unknown_field_of_a_part_that_shows_nothing_is_reported() {
+    let part = r#"{"type":"file","sizeBytes":7,"remark":"The tide comes in at noon, so mind the boats."}"#;
+    let lines = read(&[format!(
+        r#"{{"versions":[{{"type":"singleStep","role":"user","content":[{part}]}}],"currentlySelected":0}}"#
+    )]);
+    assert!(warnings(&lines).iter().any(|warning| warning.message.contains("\"remark\"")));
+    let metadata = messages(&lines)[0].raw_metadata.as_ref().expect("there is some").to_map();
+    assert_eq!(metadata["parts"][0]["sizeBytes"], 7);
+}
+
+#[test]
+fn a_field_of_a_chat_is_not_replaced_by_its_folder() {
+    let chat = format!(
+        r#"{{"name":"T","createdAt":1767700000000,"tokenCount":1,"folder":"Sea","messages":[{}]}}"#,
+        prompt("One.")
+    );
+    let lines = read_as(&format!("Ice/{NAME}"), chat.as_bytes());
+    let metadata = conversations(&lines)[0].raw_metadata.as_ref().expect("there is some").to_map();
+    assert_eq!(metadata["folder"], "Sea");
 }
 
 #[test]
