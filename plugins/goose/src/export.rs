@@ -12,12 +12,10 @@ use crate::{
     fields::{Fields, items},
     message::Record,
     reports::{shortened, unless_malformed},
-    session::{Facts, KNOWN, LISTS, MAX_FIELD, Session},
+    session::{Facts, KNOWN, LISTS, MAX_FIELD, Session, SessionNames},
     transcript::{MAX_LENGTH, Transcript, fields_of},
 };
 
-/// Places behind an export that are reported.
-const MAX_OTHERS: usize = 64;
 /// Names of members that are remembered.
 const MAX_SEEN: usize = 4096;
 
@@ -37,7 +35,9 @@ pub(crate) fn read(bundle: &Bundle, path: &str, sink: &mut Sink) -> Result<(), I
         return sink.skip(RecordKind::Conversation, path, "its id cannot be read");
     };
     let mut artifacts = Artifacts::read(bundle, path)?;
-    let mut transcript = Transcript::begin(&survey.session, &survey.facts, id, detect::EXPORT, path, sink)?;
+    let names = SessionNames::of(&survey.session, id);
+    let mut transcript =
+        Transcript::begin(&survey.session, &survey.facts, &names, detect::EXPORT, path, sink)?;
     let (mut warned, mut has_children) = (BTreeSet::new(), false);
     let lists = members();
     let outcome = JsonLists::new(path, &lists).each(bundle, sink, |list, element, sink| {
@@ -65,7 +65,7 @@ pub(crate) fn read(bundle: &Bundle, path: &str, sink: &mut Sink) -> Result<(), I
         sink.warn(path, &left_out(name));
     }
     if has_children {
-        read_children(bundle, path, id, &mut artifacts, sink)?;
+        read_children(bundle, path, &names.key, &mut artifacts, sink)?;
     }
     artifacts.report(sink)?;
     report_others(bundle, path, sink)
@@ -119,11 +119,11 @@ impl Survey {
 fn read_children(
     bundle: &Bundle,
     path: &str,
-    id: &str,
+    parent: &str,
     artifacts: &mut Artifacts,
     sink: &mut Sink,
 ) -> Result<(), ImportError> {
-    let mut taken = BTreeSet::from([id.to_owned()]);
+    let mut taken = BTreeSet::from([parent.to_owned()]);
     let list = JsonArray::new(path).pointer("/child_sessions").limit(MAX_LENGTH);
     let walk = list.each(bundle, sink, |element, sink| {
         let place = format!("{path}.child_sessions[{}]", element.index());
@@ -149,15 +149,16 @@ fn read_child(
     let messages = items(fields.take("conversation").raw().unwrap_or("null"), arena)?;
     let mut session = Session::read(&fields)?;
     let id = session.id.take().ok_or_else(|| ImportError::malformed("it has no id"))?;
-    if !taken.insert(id.clone()) {
+    let names = SessionNames::of(&session, &id);
+    if !taken.insert(names.key.clone()) {
         return Err(ImportError::malformed("an earlier session has the same id"));
     }
-    emit_child(&session, &id, &messages, arena, place, artifacts, sink)
+    emit_child(&session, &names, &messages, arena, place, artifacts, sink)
 }
 
 fn emit_child<'a>(
     session: &Session,
-    id: &str,
+    names: &SessionNames<'_>,
     messages: &[Value<'a>],
     arena: &'a Arena,
     place: &str,
@@ -173,7 +174,7 @@ fn emit_child<'a>(
             facts.add(&record);
         }
     }
-    let mut transcript = Transcript::begin(session, &facts, id, detect::EXPORT, place, sink)?;
+    let mut transcript = Transcript::begin(session, &facts, names, detect::EXPORT, place, sink)?;
     for (at, message) in messages.iter().enumerate() {
         let own = format!("{place}.conversation[{at}]");
         let added =
@@ -190,17 +191,16 @@ fn emit_child<'a>(
 
 /// Reports what stands behind the export, such as those of other sessions.
 fn report_others(bundle: &Bundle, path: &str, sink: &mut Sink) -> Result<(), ImportError> {
-    let mut others = Vec::new();
+    let mut next = 1;
     JsonArray::new(path).limit(MAX_LENGTH).survey(bundle, |element| {
-        if element.index() > 0 {
-            others.push(element.locator());
+        // Elements that are too long are passed over, and so may be the export itself.
+        for index in next..=element.index() {
+            let place = format!("{path}[{index}]");
+            sink.skip(RecordKind::Conversation, &place, "a file can have the export of only one session")?;
         }
-        Ok(others.len() < MAX_OTHERS)
-    })?;
-    for place in others {
-        sink.skip(RecordKind::Conversation, &place, "a file can have the export of only one session")?;
-    }
-    Ok(())
+        next = next.max(element.index() + 1);
+        Ok(true)
+    })
 }
 
 /// A member that is not there has no elements.

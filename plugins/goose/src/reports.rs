@@ -11,6 +11,9 @@ const MAX_NAME: usize = 64;
 /// Different warnings about one session; one of a kind is enough to see that the format has changed.
 const MAX_WARNINGS: usize = 64;
 
+/// The warning instead of all further ones.
+const NOT_LISTED: &str = "there are more kinds of warnings about this session, which are not listed";
+
 /// The warnings that were given.
 #[derive(Debug, Default)]
 pub(crate) struct Reports(BTreeSet<String>);
@@ -48,10 +51,13 @@ impl Reports {
     }
 
     fn warn_once(&mut self, place: &str, warning: String, sink: &mut Sink) {
-        if self.0.len() < MAX_WARNINGS && !self.0.contains(&warning) {
-            sink.warn(place, &warning);
-            self.0.insert(warning);
+        if self.0.len() > MAX_WARNINGS || self.0.contains(&warning) {
+            return;
         }
+        // The last one stands for all others.
+        let shown = if self.0.len() < MAX_WARNINGS { &warning } else { NOT_LISTED };
+        sink.warn(place, shown);
+        self.0.insert(warning);
     }
 }
 

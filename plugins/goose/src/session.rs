@@ -6,10 +6,16 @@ use satchel_importer::{
     Arena, Conversation, ImportError, Importer as _, JsonError, Leftover,
     address::unsigned_json,
     json::{Value, time_of_text},
-    title,
+    natural_key, title,
 };
 
-use crate::{Goose, fields::Fields, message::Record, private::without_secrets, reports::unless_malformed};
+use crate::{
+    Goose,
+    fields::Fields,
+    message::{Record, is_message},
+    private::without_secrets,
+    reports::unless_malformed,
+};
 
 /// PAM tag of sessions that another session started for a part of its work.
 const SUBAGENT: &str = "subagent";
@@ -68,6 +74,41 @@ pub(crate) const KNOWN: [&str; 36] = [
 ];
 /// Members of an export that are read on their own.
 pub(crate) const LISTS: [&str; 3] = ["conversation", "child_sessions", "artifacts"];
+
+/// Fields of which the first line of a file has at least one.
+const HEADER: [&str; 3] = ["description", "working_dir", "message_count"];
+/// Digits of the day in an id, and of the time in those of sessions that were files.
+const DAY_DIGITS: usize = 8;
+const TIME_DIGITS: usize = 6;
+
+/// Whether the first line of a file describes the session.
+pub(crate) fn is_header(fields: &Fields<'_>) -> bool {
+    !is_message(fields) && HEADER.iter().any(|name| fields.has(name))
+}
+
+/// What a session is called.
+pub(crate) struct SessionNames<'s> {
+    /// Its id in the database of the program.
+    pub(crate) id: &'s str,
+    /// The key of its conversation.
+    pub(crate) key: String,
+}
+
+impl<'s> SessionNames<'s> {
+    /// The names of a session of a database. Each database counts the sessions of a day, so another computer has an id such as
+    /// `20251014_1`, too: the time at which the session began tells them apart.
+    pub(crate) fn of(session: &Session, id: &'s str) -> Self {
+        let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        let counted = id.split_once('_').is_some_and(|(day, number)| {
+            day.len() == DAY_DIGITS && number.len() < TIME_DIGITS && digits(day) && digits(number)
+        });
+        let key = match session.created.filter(|_| counted) {
+            Some(created) => natural_key(&[Some(id), Some(&created.to_string())]),
+            None => id.to_owned(),
+        };
+        Self { id, key }
+    }
+}
 
 /// A session.
 #[derive(Debug, Default)]
@@ -201,7 +242,7 @@ impl Session {
     /// The conversation with this id.
     pub(crate) fn conversation<'s>(
         &'s self,
-        id: &'s str,
+        names: &'s SessionNames<'_>,
         facts: &'s Facts,
         format: &str,
         locator: &'s str,
@@ -222,8 +263,8 @@ impl Session {
         let metadata = rest.into_json().map(|json| Cow::Owned(json.into_owned()));
         let model = self.model.as_deref().or(facts.model.as_deref());
         Ok(Conversation {
-            id: id.into(),
-            provider_conversation_id: Some(id.into()),
+            id: names.key.as_str().into(),
+            provider_conversation_id: Some(names.id.into()),
             export_format_version: Some(version.into()),
             title: title.or(facts.title.as_deref()).map(Cow::Borrowed),
             created_at: self.created.or(facts.oldest),

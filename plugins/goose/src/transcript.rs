@@ -8,10 +8,10 @@ use crate::{
     fields::Fields,
     ids::{self, Ids},
     layout,
-    message::{Record, is_message},
+    message::Record,
     piece::Piece,
     reports::{Reports, shortened, unless_malformed},
-    session::{Facts, Session},
+    session::{Facts, Session, SessionNames, is_header},
 };
 
 /// Bytes of one message. A guest has 128 MiB for it, its decoded texts and its files.
@@ -25,7 +25,7 @@ pub(crate) fn read(bundle: &Bundle, path: &str, sink: &mut Sink) -> Result<(), I
     let (mut session, mut facts) = (Session::default(), Facts::default());
     lines.survey(bundle, |element| {
         if let Some(fields) = unless_malformed(fields_of(&element))? {
-            if element.index() == 0 && !is_message(&fields) {
+            if element.index() == 0 && is_header(&fields) {
                 session = unless_malformed(Session::read(&fields))?.unwrap_or_default();
             } else if let Some(record) = unless_malformed(Record::read(fields, false))? {
                 facts.add(&record);
@@ -36,10 +36,11 @@ pub(crate) fn read(bundle: &Bundle, path: &str, sink: &mut Sink) -> Result<(), I
     session.keep_id();
     // The program knows the session by the name of its file. An id inside of the file would be one of another program.
     let id = layout::session_id(path);
-    let mut transcript = Transcript::begin(&session, &facts, &id, detect::LINES, path, sink)?;
+    let names = SessionNames { id: &id, key: id.clone() };
+    let mut transcript = Transcript::begin(&session, &facts, &names, detect::LINES, path, sink)?;
     lines.each(bundle, sink, |element, sink| {
         let fields = fields_of(&element)?;
-        if element.index() == 0 && !is_message(&fields) {
+        if element.index() == 0 && is_header(&fields) {
             // The first pass has read the session.
             return Ok(());
         }
@@ -75,13 +76,13 @@ impl Transcript {
     pub(crate) fn begin(
         session: &Session,
         facts: &Facts,
-        id: &str,
+        names: &SessionNames<'_>,
         format: &str,
         place: &str,
         sink: &mut Sink,
     ) -> Result<Self, ImportError> {
         if facts.has_messages {
-            sink.conversation(&session.conversation(id, facts, format, place)?, &[])?;
+            sink.conversation(&session.conversation(names, facts, format, place)?, &[])?;
         } else {
             sink.skip(RecordKind::Conversation, place, "the session has no messages")?;
         }

@@ -260,8 +260,9 @@ impl Thread<'_> {
         }
         let unreadable = files.unreadable.get();
         if unreadable > 0 {
-            let message =
-                format!("files in its messages that cannot be decoded or are too long: {unreadable}");
+            let message = format!(
+                "files in its messages that cannot be decoded, or are or have addresses that are too long: {unreadable}"
+            );
             sink.warn(self.locator, &message);
         }
     }

@@ -56,6 +56,7 @@ impl<'b> Files<'b> {
             self.unreadable.set(self.unreadable.get() + usize::from(file.source.is_none()));
         } else if is_uri(address) && !address.starts_with("file:") {
             let short = address.len() <= MAX_ADDRESS;
+            self.unreadable.set(self.unreadable.get() + usize::from(!short));
             file.source = short.then(|| Source::Uri(unsigned(address)));
         } else {
             self.find(address, &mut file);

@@ -1,6 +1,9 @@
 //! Takes one message apart into its pieces.
 
-use std::borrow::Cow;
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, VecDeque},
+};
 
 use satchel_importer::{
     Arena, Attachment, AttachmentKind, ImportError, Parser, Role, Source, json::Value, natural_key,
@@ -76,14 +79,18 @@ pub(crate) fn key_of(id: &str) -> String {
     if plain { id.to_owned() } else { natural_key(&[Some(id)]) }
 }
 
-/// Splits a line into the messages in it: some versions forgot the line break between two.
+/// Messages of one line; real lines have two at most.
+const MAX_IN_LINE: usize = 1_000;
+
+/// Splits a line into the messages in it: some versions forgot the line break between two. What is behind the limit is one that
+/// cannot be read.
 pub(crate) fn split<'a>(text: &'a str, arena: &'a Arena) -> Vec<&'a str> {
     let (mut found, mut rest) = (Vec::new(), text);
     while !rest.trim_start().is_empty() {
         let mut json = Parser::new(rest, arena);
         let taken = json.raw_value().is_ok().then(|| json.offset()).and_then(|at| rest.split_at_checked(at));
         match taken {
-            Some((one, behind)) if !one.is_empty() => {
+            Some((one, behind)) if !one.is_empty() && found.len() < MAX_IN_LINE => {
                 found.push(one);
                 rest = behind;
             }
@@ -357,6 +364,12 @@ impl<'a> Builder<'a, '_> {
     fn documents(&mut self, metadata: &mut Fields<'a>) -> Result<(), ImportError> {
         let Some(list) = metadata.take_list("inline_file_contents")? else { return Ok(()) };
         let mut left = Vec::new();
+        // The places of files without a text, by their names: there may be many of both.
+        let mut without_text: BTreeMap<String, VecDeque<usize>> = BTreeMap::new();
+        let files = self.first().files.iter().enumerate().filter(|(_, file)| file.source.is_none());
+        for (at, name) in files.filter_map(|(at, file)| Some((at, file.name.as_deref()?))) {
+            without_text.entry(name.to_owned()).or_default().push_back(at);
+        }
         for value in list {
             let entry = Fields::of(value, metadata.arena())?;
             let Some((mut entry, name)) = entry.and_then(|mut entry| {
@@ -368,20 +381,21 @@ impl<'a> Builder<'a, '_> {
             };
             let text = entry.take_text("content");
             let source = text.map(|text| Source::Bytes(Cow::Borrowed(text.as_bytes())));
-            let first = self.first();
-            let known = first
-                .files
-                .iter_mut()
-                .find(|file| file.name.as_deref() == Some(name) && file.source.is_none());
-            match known {
+            let files = &mut self.first().files;
+            let places = without_text.entry(name.to_owned()).or_default();
+            match places.front().and_then(|at| files.get_mut(*at)) {
                 Some(file) => file.source = source,
-                None => first.files.push(Attachment {
-                    kind: AttachmentKind::of(None, Some(name)),
-                    name: Some(name.into()),
-                    source,
-                    ..Attachment::default()
-                }),
+                None => {
+                    places.push_back(files.len());
+                    files.push(Attachment {
+                        kind: AttachmentKind::of(None, Some(name)),
+                        name: Some(name.into()),
+                        source,
+                        ..Attachment::default()
+                    });
+                }
             }
+            places.pop_front_if(|at| files.get(*at).is_some_and(|file| file.source.is_some()));
             left.push(entry.into_json());
         }
         if left.iter().any(|entry| entry != "{}") {

@@ -6,6 +6,8 @@ use satchel_importer::{ImportError, RecordKind, Sink};
 
 /// Different warnings about one thread.
 const MAX_WARNINGS: usize = 64;
+/// The warning instead of all further ones.
+const NOT_LISTED: &str = "there are more kinds of warnings about this thread, which are not listed";
 /// Characters of a name in a warning.
 const MAX_NAME: usize = 64;
 
@@ -47,9 +49,13 @@ impl Reports {
             sink.skip(RecordKind::Message, &format!("{place}#{inside}"), &reason)?;
         }
         for warning in findings.warnings {
-            if self.0.len() < MAX_WARNINGS && self.0.insert(warning.clone()) {
-                sink.warn(place, &warning);
+            if self.0.len() > MAX_WARNINGS || self.0.contains(&warning) {
+                continue;
             }
+            // The last one stands for all others.
+            let shown = if self.0.len() < MAX_WARNINGS { &warning } else { NOT_LISTED };
+            sink.warn(place, shown);
+            self.0.insert(warning);
         }
         Ok(())
     }

@@ -258,3 +258,33 @@ fn memories_that_are_too_long_are_reported() {
     assert_eq!(warnings(&lines).len(), 1);
     assert_eq!(skips_of(&lines, RecordKind::Memory), 1);
 }
+
+#[test]
+fn every_session_behind_an_export_is_reported() {
+    let session = r#"{"id":"20251014_2","conversation":[]}"#;
+    let export = format!(
+        r#"{{"id":"s","working_dir":"/x","name":"T","session_type":"user","extension_data":{{}},"conversation":[{}]}}"#,
+        message("user", 1, &text("x"))
+    );
+    let many = format!("{export}\n{}", format!("{session}\n").repeat(200));
+    let lines = read_as("a.json", many.as_bytes());
+    assert_eq!(skips_of(&lines, RecordKind::Conversation), 200);
+}
+
+#[test]
+fn a_first_line_that_is_neither_a_session_nor_a_message_is_reported() {
+    let odd = r#"{"role":7,"content":[{"type":"text","text":"Where is the rake?"}]}"#;
+    let call = r#"{"type":"toolRequest","id":"c","toolCall":{"status":"success","value":{"name":"ls","arguments":{}}}}"#;
+    let file = format!("{odd}\n{}\n{}\n", message("user", 1, &text("x")), message("assistant", 2, call));
+    let lines = read_as("a.jsonl", file.as_bytes());
+    assert_eq!((messages(&lines).len(), skips_of(&lines, RecordKind::Message)), (2, 1));
+}
+
+#[test]
+fn warnings_beyond_the_limit_are_mentioned() {
+    let parts: Vec<String> = (0..200).map(|at| format!(r#"{{"type":"kind{at}","text":"x"}}"#)).collect();
+    let lines = read(&[message("user", 1, &parts.join(","))]);
+    let given = warnings(&lines);
+    assert_eq!(given.len(), 65);
+    assert!(given.iter().any(|warning| warning.message.contains("not listed")), "{given:?}");
+}

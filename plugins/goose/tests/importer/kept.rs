@@ -101,3 +101,20 @@ fn an_unknown_part_that_is_a_sentence_is_kept() {
     let lines = read(&[message("assistant", 1, part)]);
     assert!(format!("{:?}", messages(&lines)).contains("nobody knows"), "{lines:?}");
 }
+
+/// Goose counts the sessions of a day for each database, so two computers have a session with the same id.
+#[test]
+fn sessions_of_two_databases_with_the_same_id_are_two_conversations() {
+    let export = |id: &str, created: &str, title: &str| {
+        let message = message("user", 1, &text("x"));
+        let json = format!(
+            r#"{{"id":"{id}","created_at":"{created}","name":"{title}","working_dir":"/x","session_type":"user","extension_data":{{}},"conversation":[{message}]}}"#
+        );
+        conversation_ids(&read_as("a.json", json.as_bytes())).concat()
+    };
+    let laptop = export("20251014_1", "2025-10-14T08:00:00Z", "Beds");
+    assert_ne!(laptop, export("20251014_1", "2025-10-14T09:30:00Z", "Bread"));
+    assert_eq!(laptop, export("20251014_1", "2025-10-14 08:00:00", "Renamed"));
+    // Ids of sessions that were files name a second, and stay those of the files.
+    assert_eq!(export("20250801_100315", "2025-08-01T10:03:15Z", "Beds"), "20250801_100315");
+}

@@ -190,3 +190,56 @@ fn large_files_of_others_are_left_after_a_few_bytes() {
     let own = Bundle::from_files([(NAME, message("a", "user", &picture, ""))]);
     assert_eq!(Jan::detect(&own).expect("detection answers").len(), 1);
 }
+
+#[test]
+fn many_documents_of_one_prompt_are_read_in_time() {
+    let names = (0..60_000).map(|at| format!("- file_id: {at}, name: n{at}.txt\\n")).collect::<String>();
+    let words = format!("Read.\\n[ATTACHED_FILES]\\n{names}[/ATTACHED_FILES]");
+    let documents: Vec<String> =
+        (0..40_000).map(|at| format!(r#"{{"name":"n{}.txt","content":"x"}}"#, 59_999 - at)).collect();
+    let more = format!(r#","metadata":{{"inline_file_contents":[{}]}}"#, documents.join(","));
+    let begun = Instant::now();
+    let lines = read(&[message("a", "user", &text(&words), &more)]);
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    let found = messages(&lines);
+    let with_text = found[0].attachments.iter().filter(|file| file.source.is_some()).count();
+    assert_eq!((found[0].attachments.len(), with_text), (60_000, 40_000));
+}
+
+#[test]
+fn documents_with_the_same_name_get_their_texts_in_order() {
+    let words = "Read.\\n[ATTACHED_FILES]\\n- file_id: 1, name: a.txt\\n- file_id: 2, name: a.txt\\n[/ATTACHED_FILES]";
+    let more = r#","metadata":{"inline_file_contents":[{"name":"a.txt","content":"one"},{"name":"a.txt","content":"two"},{"name":"b.txt","content":"three"}]}"#;
+    let lines = read(&[message("a", "user", &text(words), more)]);
+    let files: Vec<(Option<String>, bool)> = messages(&lines)[0]
+        .attachments
+        .iter()
+        .map(|file| (file.attachment.provider_id.clone(), file.source.is_some()))
+        .collect();
+    assert_eq!(files, [(Some("1".to_owned()), true), (Some("2".to_owned()), true), (None, true)]);
+}
+
+#[test]
+fn an_address_that_is_too_long_is_counted() {
+    let part = |length| {
+        let address = format!("https://example.org/{}", "x".repeat(length));
+        format!(r#"{{"type":"image_url","image_url":{{"url":"{address}"}}}}"#)
+    };
+    let given = |length| warnings(&read(&[message("a", "user", &part(length), "")])).len();
+    assert_eq!((given(100), given(5_000)), (0, 1));
+}
+
+#[test]
+fn messages_beyond_the_limit_of_a_line_are_reported() {
+    let lines = read(&[(0..2_000).map(|at| prompt(&format!("m{at}"))).collect::<String>()]);
+    assert_eq!((messages(&lines).len(), skips_of(&lines, RecordKind::Message)), (1_000, 1));
+}
+
+#[test]
+fn warnings_beyond_the_limit_are_mentioned() {
+    let lines: Vec<String> =
+        (0..200).map(|at| message(&format!("m{at}"), &format!("role{at}"), &text("x"), "")).collect();
+    let lines = read(&lines);
+    let given = warnings(&lines);
+    assert!(given.iter().any(|warning| warning.message.contains("not listed")), "{given:?}");
+}
