@@ -12,21 +12,33 @@ const MAX_LINE: u64 = 16 << 20;
 /// Returns the length of the whole lines among the first `length` bytes of a file. A last line without a line feed is
 /// whole if it is a JSON value: no part of an object is one.
 pub(super) fn whole_lines(file: &File, length: u64) -> io::Result<u64> {
-    let (mut start, mut tail) = (length, Vec::new());
-    while start > 0 && length - start < MAX_LINE {
-        let from = start.saturating_sub(CHUNK);
-        let mut chunk = vec![0; usize::try_from(start - from).unwrap_or_default()];
-        file.read_exact_at(&mut chunk, from)?;
-        if let Some(at) = chunk.iter().rposition(|byte| *byte == b'\n') {
-            tail.splice(..0, chunk[at + 1..].iter().copied());
-            let whole = tail.trim_ascii().is_empty() || is_json(&tail);
-            return Ok(if whole { length } else { length - tail.len() as u64 });
-        }
-        tail.splice(..0, chunk);
-        start = from;
+    let begin = last_line(file, length)?;
+    if length - begin > MAX_LINE {
+        // Its importer says that it is too long.
+        return Ok(length);
     }
-    // There is one line only, or one that is too long: its importer says so.
-    Ok(if start > 0 || is_json(&tail) { length } else { 0 })
+    let line = read_between(file, begin, length)?;
+    Ok(if line.trim_ascii().is_empty() || is_json(&line) { length } else { begin })
+}
+
+/// Returns where the last line among the first `length` bytes begins. It may be longer than [`MAX_LINE`].
+fn last_line(file: &File, length: u64) -> io::Result<u64> {
+    let mut end = length;
+    while end > 0 && length - end <= MAX_LINE {
+        let begin = end.saturating_sub(CHUNK);
+        let chunk = read_between(file, begin, end)?;
+        if let Some(at) = chunk.iter().rposition(|byte| *byte == b'\n') {
+            return Ok(begin + at as u64 + 1);
+        }
+        end = begin;
+    }
+    Ok(end)
+}
+
+fn read_between(file: &File, begin: u64, end: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; usize::try_from(end - begin).unwrap_or(usize::MAX)];
+    file.read_exact_at(&mut bytes, begin)?;
+    Ok(bytes)
 }
 
 fn is_json(bytes: &[u8]) -> bool {

@@ -182,7 +182,13 @@ impl BundleBuilder {
     ) -> Result<(), SourceError> {
         let opened = beneath::open_file(&self.base, &path);
         let whole = opened.and_then(|file| appended::whole_lines(&file, stamp.length()));
-        let whole = whole.map_err(SourceError::read(&path))?;
+        let whole = match whole {
+            // It has been cut since its length was read.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                return Err(SourceError::Changed { path });
+            }
+            whole => whole.map_err(SourceError::read(&path))?,
+        };
         if whole < stamp.length() {
             let left = stamp.length() - whole;
             self.add_unread(
