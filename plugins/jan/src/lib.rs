@@ -1,6 +1,7 @@
 //! Importer for the threads of Jan.
 
 mod chat;
+mod content;
 mod data_address;
 mod detect;
 mod fields;
