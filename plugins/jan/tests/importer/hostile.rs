@@ -193,8 +193,8 @@ fn large_files_of_others_are_left_after_a_few_bytes() {
 
 #[test]
 fn many_documents_of_one_prompt_are_read_in_time() {
-    let names = (0..60_000).map(|at| format!("- file_id: {at}, name: n{at}.txt\\n")).collect::<String>();
-    let words = format!("Read.\\n[ATTACHED_FILES]\\n{names}[/ATTACHED_FILES]");
+    let names: Vec<String> = (0..60_000).map(|at| format!("- file_id: {at}, name: n{at}.txt")).collect();
+    let words = format!("Read.\\n[ATTACHED_FILES]\\n{}\\n[/ATTACHED_FILES]", names.join("\\n"));
     let documents: Vec<String> =
         (0..40_000).map(|at| format!(r#"{{"name":"n{}.txt","content":"x"}}"#, 59_999 - at)).collect();
     let more = format!(r#","metadata":{{"inline_file_contents":[{}]}}"#, documents.join(","));
@@ -231,7 +231,7 @@ fn an_address_that_is_too_long_is_counted() {
 
 #[test]
 fn messages_beyond_the_limit_of_a_line_are_reported() {
-    let lines = read(&[(0..2_000).map(|at| prompt(&format!("m{at}"))).collect::<String>()]);
+    let lines = read(&[(0..2_000).map(|at| prompt(&format!("m{at}"))).collect::<Vec<_>>().concat()]);
     assert_eq!((messages(&lines).len(), skips_of(&lines, RecordKind::Message)), (1_000, 1));
 }
 
