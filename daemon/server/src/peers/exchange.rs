@@ -77,7 +77,7 @@ pub(super) async fn exchange(
     let _alone = peer.exchanging.lock().await;
     lock(&peer.contact).state = PeerState::Syncing;
     let (client, mended) = (client(channel), BTreeSet::new());
-    let mut exchange = Exchange { peers, peer, client, problem: None, moved: 0, mended };
+    let mut exchange = Exchange { peers, peer, client, moved: Moved::default(), mended };
     let outcome = loop {
         match exchange.run().await {
             Err(PeersError::Changed) => {}
@@ -90,7 +90,7 @@ pub(super) async fn exchange(
         Ok(())
     })
     .await?;
-    outcome.map(|()| exchange.problem)
+    outcome.map(|()| exchange.moved.problem)
 }
 
 /// Returns a client for the exchange over a connection.
@@ -104,10 +104,7 @@ struct Exchange<'a> {
     peers: &'a Peers,
     peer: &'a Arc<Outgoing>,
     client: SyncServiceClient<Channel>,
-    /// What could not take effect, or was refused.
-    problem: Option<String>,
-    /// Changes that were new to one of the stores.
-    moved: u64,
+    moved: Moved,
     /// The series with two branches that were united, or could not be.
     mended: BTreeSet<OriginId>,
 }
@@ -131,16 +128,11 @@ impl Exchange<'_> {
             }
             let fetches = !given.lacked_by(&ours).ranges.is_empty();
             let sends = !offered.lacked_by(&theirs).ranges.is_empty();
-            let before = self.moved;
-            if fetches {
-                self.download(&ours).await?;
-            }
-            if sends {
-                self.upload(theirs.clone()).await?;
-            }
-            if self.moved == before {
+            let before = self.moved.changes;
+            self.move_changes(fetches.then_some(&ours), sends.then(|| theirs.clone())).await?;
+            if self.moved.changes == before {
                 if self.mend_forks((&ours, &theirs), (own, origin)).await? {
-                    self.problem = None;
+                    self.moved.problem = None;
                     continue;
                 }
                 self.check_end((&ours, &theirs), (&offered, &given), (own, own == origin))?;
@@ -177,7 +169,7 @@ impl Exchange<'_> {
             )
         });
         let blocked = lock(&self.peers.0.blocked).clone();
-        self.problem = self.problem.take().or(blocked).or(told);
+        self.moved.note(blocked.or(told));
         Ok(())
     }
 
@@ -252,59 +244,74 @@ impl Exchange<'_> {
         Ok(Answer { offered, held, origin, missing_state })
     }
 
-    /// Fetches what this store lacks, and lets it take effect.
-    async fn download(&mut self, ours: &Frontier) -> Result<(), PeersError> {
-        let request = v1::DownloadChangesRequest { frontier: Some(frontier_to_wire(ours)) };
-        let mut stream = self.client.download_changes(request).await?.into_inner();
-        let outcome = loop {
-            match next_message(&mut stream).await {
-                Ok(None) => break Ok(()),
-                Ok(Some(message)) => {
-                    if let Err(error) = self.receive(message.changes).await {
-                        break Err(error);
-                    }
-                }
-                Err(error) => break Err(error),
-            }
-        };
-        // What has come is applied in any case.
-        self.apply().await?;
-        outcome
-    }
-
-    /// Lets what was received take effect.
-    async fn apply(&mut self) -> Result<(), PeersError> {
-        let peers = self.peers.clone();
-        let blocked = blocking(move || peers.apply()).await?;
-        self.problem = self.problem.take().or(blocked);
+    /// Fetches what follows the first frontier and sends what follows the second one, at the same time, so that both stores work.
+    ///
+    /// # Errors
+    /// When one of the two fails. The other one is completed all the same.
+    async fn move_changes(
+        &mut self,
+        ours: Option<&Frontier>,
+        theirs: Option<Frontier>,
+    ) -> Result<(), PeersError> {
+        let (fetched, sent) = tokio::join!(
+            async { if let Some(ours) = ours { self.download(ours).await } else { Ok(Moved::default()) } },
+            async {
+                if let Some(theirs) = theirs { self.upload(theirs).await } else { Ok(Moved::default()) }
+            },
+        );
+        self.moved.add(fetched?);
+        self.moved.add(sent?);
         Ok(())
     }
 
-    async fn receive(&mut self, changes: Vec<Vec<u8>>) -> Result<(), PeersError> {
+    /// Fetches what this store lacks, and lets it take effect.
+    async fn download(&self, ours: &Frontier) -> Result<Moved, PeersError> {
+        let request = v1::DownloadChangesRequest { frontier: Some(frontier_to_wire(ours)) };
+        let mut stream = self.client.clone().download_changes(request).await?.into_inner();
+        let receiving = async {
+            let mut moved = Moved::default();
+            while let Some(message) = next_message(&mut stream).await? {
+                moved.add(self.receive(message.changes).await?);
+            }
+            Ok(moved)
+        };
+        let received = receiving.await;
+        // What has come is applied in any case.
+        let applied = self.apply().await?;
+        received.map(|moved| moved.and(applied))
+    }
+
+    /// Lets what was received take effect.
+    async fn apply(&self) -> Result<Moved, PeersError> {
+        let peers = self.peers.clone();
+        let problem = blocking(move || peers.apply()).await?;
+        Ok(Moved { changes: 0, problem })
+    }
+
+    async fn receive(&self, changes: Vec<Vec<u8>>) -> Result<Moved, PeersError> {
         self.check_wanted()?;
         let WireChanges { changes, newer } = changes_from_wire(&changes)
             .map_err(|error| PeersError::Malformed(format!("a change that cannot be read: {error}")))?;
         let peers = self.peers.clone();
         let name = self.peer.name();
         let received = blocking(move || peers.receive(&name, &changes)).await?;
-        self.moved += received.new + received.completed;
-        lock(&self.peer.contact).received += received.new + received.completed;
+        let changes = received.new + received.completed;
+        lock(&self.peer.contact).received += changes;
         let refused = received.refused.first().map(|refused| {
             let (origin, counter) = (refused.origin, refused.counter.get());
             format!("change {counter} of the series {origin} was refused: {}", refused.error)
         });
         let newer = newer.into_iter().next().map(|newer| newer.problem);
-        self.problem = self.problem.take().or(newer).or(refused);
-        Ok(())
+        Ok(Moved { changes, problem: newer.or(refused) })
     }
 
     /// Sends what the peer lacks.
-    async fn upload(&mut self, theirs: Frontier) -> Result<(), PeersError> {
+    async fn upload(&self, theirs: Frontier) -> Result<Moved, PeersError> {
         self.send(move |sync, filter, _, visit| sync.changes_after(&theirs, filter, visit)).await
     }
 
     /// Sends the changes that `read` visits, with the payloads that it gives to the peer.
-    async fn send(&mut self, read: impl ReadChanges) -> Result<(), PeersError> {
+    async fn send(&self, read: impl ReadChanges) -> Result<Moved, PeersError> {
         let (sender, receiver) = mpsc::channel(BUFFERED_MESSAGES);
         self.check_wanted()?;
         let (peers, peer) = (self.peers.clone(), Arc::clone(self.peer));
@@ -322,10 +329,9 @@ impl Exchange<'_> {
                 async move { !gone && sender.send(v1::UploadChangesRequest { changes }).await.is_ok() }
             })
         });
-        let answer = self.client.upload_changes(ReceiverStream::new(receiver)).await;
+        let answer = self.client.clone().upload_changes(ReceiverStream::new(receiver)).await;
         let sent = reading.await.map_err(|_| PeersError::Stopping)?;
         let v1::UploadChangesResponse { refused, new_changes, .. } = answer?.into_inner();
-        self.moved += u64::try_from(new_changes).unwrap_or_default();
         match sent? {
             BatchesEnd::Done(count) => lock(&self.peer.contact).sent += count,
             // What is left is sent by the next exchange, as is given then.
@@ -338,8 +344,33 @@ impl Exchange<'_> {
             let v1::RefusedChange { origin, counter, problem } = refused;
             format!("the peer refused change {counter} of the series {origin}: {problem}")
         });
-        self.problem = self.problem.take().or(refused);
-        Ok(())
+        Ok(Moved { changes: u64::try_from(new_changes).unwrap_or_default(), problem: refused })
+    }
+}
+
+/// What was exchanged, in one direction or in both.
+#[derive(Default)]
+struct Moved {
+    /// Changes that were new to the store that got them.
+    changes: u64,
+    /// What could not take effect, or was refused.
+    problem: Option<String>,
+}
+
+impl Moved {
+    fn add(&mut self, Self { changes, problem }: Self) {
+        self.changes += changes;
+        self.note(problem);
+    }
+
+    fn and(mut self, other: Self) -> Self {
+        self.add(other);
+        self
+    }
+
+    /// Keeps the first problem.
+    fn note(&mut self, problem: Option<String>) {
+        self.problem = self.problem.take().or(problem);
     }
 }
 

@@ -56,7 +56,7 @@ impl Exchange<'_> {
     /// Notes that a file cannot be exchanged. The others can.
     fn note_failed_file(&mut self, digest: Sha256Digest, problem: &str) {
         lock(&self.peer.failed_files).insert(digest);
-        self.problem = self.problem.take().or_else(|| Some(format!("the attachment {digest}: {problem}")));
+        self.moved.note(Some(format!("the attachment {digest}: {problem}")));
     }
 
     /// Fetches a file, if the peer has it.

@@ -20,7 +20,7 @@ impl Exchange<'_> {
         (ours, theirs): (&Frontier, &Frontier),
         (own, other): (OriginId, OriginId),
     ) -> Result<bool, PeersError> {
-        let before = self.moved;
+        let before = self.moved.changes;
         for origin in differing(ours, theirs) {
             if ![own, other].contains(&origin) || !self.mended.insert(origin) {
                 continue;
@@ -28,12 +28,12 @@ impl Exchange<'_> {
             let Some(base) = self.last_common(origin, ours, theirs).await? else { continue };
             tracing::info!(%origin, counter = base.counter.get(), "the series has two branches, which differ after this change");
             if origin == own {
-                self.download(&with_head(ours, origin, base)).await?;
+                self.move_changes(Some(&with_head(ours, origin, base)), None).await?;
             } else {
-                self.upload(with_head(theirs, origin, base)).await?;
+                self.move_changes(None, Some(with_head(theirs, origin, base))).await?;
             }
         }
-        Ok(self.moved > before)
+        Ok(self.moved.changes > before)
     }
 
     /// Returns the last change of a series that both stores have; `None` if they do not have different branches of it.

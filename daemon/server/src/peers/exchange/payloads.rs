@@ -4,7 +4,7 @@
 use satchel_core::sync::PayloadRange;
 use satchel_proto::v1;
 
-use super::{Exchange, answered, blocking, next_message};
+use super::{Exchange, Moved, answered, blocking, next_message};
 use crate::{
     grpc::wire::sync::{range_from_wire, range_to_wire},
     peers::{PeersError, lock, status::PayloadStates},
@@ -28,10 +28,12 @@ impl Exchange<'_> {
         let (fetches, sends) =
             (due(&now.fetched) && now.fetched != last.fetched, due(&now.sent) && now.sent != last.sent);
         if fetches {
-            self.fetch_payloads().await?;
+            let fetched = self.fetch_payloads().await?;
+            self.moved.add(fetched);
         }
         if sends {
-            self.send_payloads().await?;
+            let sent = self.send_payloads().await?;
+            self.moved.add(sent);
         }
         lock(&self.peer.contact).payloads = now;
         Ok(fetches || sends)
@@ -47,27 +49,28 @@ impl Exchange<'_> {
         .await
     }
 
-    async fn fetch_payloads(&mut self) -> Result<(), PeersError> {
+    async fn fetch_payloads(&mut self) -> Result<Moved, PeersError> {
         let peers = self.peers.clone();
         let missing = blocking(move || Ok(peers.0.sync.missing_payloads()?)).await?;
         let received = self.receive_payloads(&missing).await;
         // What has come is applied in any case.
-        self.apply().await?;
-        received
+        let applied = self.apply().await?;
+        received.map(|moved| moved.and(applied))
     }
 
-    async fn receive_payloads(&mut self, missing: &[PayloadRange]) -> Result<(), PeersError> {
+    async fn receive_payloads(&mut self, missing: &[PayloadRange]) -> Result<Moved, PeersError> {
+        let mut moved = Moved::default();
         for ranges in missing.chunks(RANGES) {
             let request = v1::DownloadPayloadsRequest { ranges: ranges.iter().map(range_to_wire).collect() };
             let mut stream = self.client.download_payloads(request).await?.into_inner();
             while let Some(message) = next_message(&mut stream).await? {
-                self.receive(message.changes).await?;
+                moved.add(self.receive(message.changes).await?);
             }
         }
-        Ok(())
+        Ok(moved)
     }
 
-    async fn send_payloads(&mut self) -> Result<(), PeersError> {
+    async fn send_payloads(&mut self) -> Result<Moved, PeersError> {
         let malformed = |what: &str| PeersError::Malformed(what.to_owned());
         let (mut missing, mut page_token): (Vec<PayloadRange>, _) = (Vec::new(), String::new());
         loop {

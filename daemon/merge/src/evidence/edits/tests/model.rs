@@ -263,7 +263,17 @@ fn on_store(happening: &Happening, only: Option<usize>, stores: usize) -> Happen
     moved
 }
 
+/// Each test tries 2,000 random histories, multiplied by `SATCHEL_FAULT_ROUNDS` if it is set.
+fn config() -> ProptestConfig {
+    let times = std::env::var("SATCHEL_FAULT_ROUNDS").ok().and_then(|times| times.parse::<u32>().ok());
+    let cases = times.unwrap_or(1).saturating_mul(2_000);
+    // Histories without any edit are rejected.
+    ProptestConfig { cases, max_global_rejects: cases, ..ProptestConfig::default() }
+}
+
 proptest! {
+    #![proptest_config(config())]
+
     #[test]
     fn stores_show_what_the_model_shows(
         stores in 3_usize..=5,
