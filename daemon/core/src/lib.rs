@@ -26,6 +26,7 @@ pub mod request;
 pub mod residue;
 pub mod schedule;
 pub mod series;
+pub mod summary;
 pub mod sync;
 pub mod trust;
 pub mod uploads;

@@ -4,6 +4,7 @@ pub(super) mod branches;
 mod markdown;
 mod message;
 pub(super) mod render;
+mod stats;
 
 use satchel_proto::v1::{
     Conversation, ConversationFilter, GetConversationRequest, ListConversationIdsRequest,
@@ -23,6 +24,7 @@ use super::{
     exit::Exit,
     json,
     pagination::{self, ResultPage},
+    time::Calendar,
 };
 
 /// Messages fetched per request while a conversation is shown.
@@ -44,6 +46,9 @@ pub(crate) async fn run(
     match command {
         Conversations::List { select, paging } => list(context, client, select, *paging).await,
         Conversations::Show(args) => show(context, client, args).await,
+        Conversations::Stats { by, select, paging } => {
+            stats::run(context, client, *by, select, *paging).await
+        }
         // This command works on the files directly.
         Conversations::Purge { .. } => Err(CliError::Usage("this command does not use a daemon".to_owned())),
     }
@@ -55,17 +60,7 @@ async fn list(
     select: &ConversationFilterArgs,
     paging: Paging,
 ) -> Result<Exit, CliError> {
-    let filter = ConversationFilter {
-        platforms: select.platforms.clone(),
-        accounts: select.accounts.clone(),
-        tags_all: select.tags.clone(),
-        title_contains: select.title.clone().unwrap_or_default(),
-        updated: context.calendar.range(select.since.as_deref(), select.until.as_deref())?,
-        created: context
-            .calendar
-            .created(select.created_since.as_deref(), select.created_until.as_deref())?,
-        ..ConversationFilter::default()
-    };
+    let filter = filter(select, &context.calendar)?;
     let mut header = StoreHeader::default();
     let listing = pagination::collect_rows(paging.max_rows(), async |size, token| {
         let (page, shown) = fetch(client, &filter, size, token).await?;
@@ -89,6 +84,18 @@ async fn list(
     }
     context.note_remaining(listing.remaining);
     Ok(Exit::Done)
+}
+
+fn filter(select: &ConversationFilterArgs, calendar: &Calendar) -> Result<ConversationFilter, CliError> {
+    Ok(ConversationFilter {
+        platforms: select.platforms.clone(),
+        accounts: select.accounts.clone(),
+        tags_all: select.tags.clone(),
+        title_contains: select.title.clone().unwrap_or_default(),
+        updated: calendar.range(select.since.as_deref(), select.until.as_deref())?,
+        created: calendar.created(select.created_since.as_deref(), select.created_until.as_deref())?,
+        ..ConversationFilter::default()
+    })
 }
 
 async fn fetch(

@@ -1,5 +1,7 @@
 //! `ConversationService`: reads conversations and their messages. [`recording`] has the methods that record them.
 
+mod summary;
+
 use std::collections::BTreeSet;
 
 use satchel_core::{
@@ -35,6 +37,7 @@ service!(ConversationService for ConversationHandler {
     list_conversations: ListConversationsRequest => ListConversationsResponse = list;
     list_conversation_ids: ListConversationIdsRequest => ListConversationIdsResponse = list_ids;
     list_messages: ListMessagesRequest => ListMessagesResponse = list_messages;
+    summarize_conversations: SummarizeConversationsRequest => SummarizeConversationsResponse = summary::summarize;
     record_conversation: RecordConversationRequest => RecordConversationResponse = recording::record;
     append_messages: AppendMessagesRequest => AppendMessagesResponse = recording::append;
 });

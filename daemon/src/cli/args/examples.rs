@@ -175,6 +175,12 @@ Examples:
   satchel conversations list --platform claude --since 2026-03-01 --until 2026-03-31
   satchel conversations list --title \"garden\" --all";
 
+pub(super) const CONVERSATIONS_STATS: &str = "\
+Examples:
+  satchel conversations stats
+  satchel conversations stats --by project --since \"last month\"
+  satchel conversations stats --by model --platform claude-code";
+
 pub(super) const CONVERSATIONS_SHOW: &str = "\
 Examples:
   satchel conversations show 51d0

@@ -1,7 +1,7 @@
 //! Filters and page sizes of the list commands.
 
 use clap::{Args, ValueEnum};
-use satchel_proto::v1::{MemoryStatus, MemoryType};
+use satchel_proto::v1::{ConversationGrouping, MemoryStatus, MemoryType};
 
 /// Number of rows that a list shows by default: what a person still reads.
 const DEFAULT_LIMIT: u32 = 50;
@@ -108,6 +108,31 @@ pub struct ConversationFilterArgs {
     /// Only with this text in the title, ignoring case
     #[arg(long, value_name = "TEXT")]
     pub title: Option<String>,
+}
+
+wire_args! {
+    /// What conversations are grouped by.
+    GroupingArg: ConversationGrouping {
+        Platform,
+        /// The directory in which a coding agent worked
+        Project,
+        /// The model that answered; only answers count
+        Model,
+        /// The month of each message, in UTC
+        Month,
+    }
+}
+
+impl GroupingArg {
+    /// Returns the name of the property.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Platform => "platform",
+            Self::Project => "project",
+            Self::Model => "model",
+            Self::Month => "month",
+        }
+    }
 }
 
 wire_args! {

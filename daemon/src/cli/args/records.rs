@@ -3,9 +3,9 @@
 use clap::{Args, Subcommand};
 
 use super::{
-    AddArgs, ContradictionsArgs, ConversationFilterArgs, DuplicatesArgs, EditArgs, MemoryFilterArgs,
-    MemoryReadArgs, Paging, PurgeArgs, RelatedArgs, ReviewArgs, StatusArgs, UndoEditArgs, edits, examples,
-    links, purge,
+    AddArgs, ContradictionsArgs, ConversationFilterArgs, DuplicatesArgs, EditArgs, GroupingArg,
+    MemoryFilterArgs, MemoryReadArgs, Paging, PurgeArgs, RelatedArgs, ReviewArgs, StatusArgs, UndoEditArgs,
+    edits, examples, links, purge,
 };
 
 /// `memories …`.
@@ -107,6 +107,19 @@ pub enum Conversations {
     /// Show a conversation: its current branch, another branch, or the whole tree
     #[command(after_help = examples::CONVERSATIONS_SHOW)]
     Show(ShowConversation),
+    /// Count conversations, messages and tokens by platform, project, model or month
+    ///
+    /// The largest groups come first, months the newest first. Tokens are those that exports name, which is those of answers.
+    #[command(after_help = examples::CONVERSATIONS_STATS)]
+    Stats {
+        /// What the conversations of a group have in common
+        #[arg(long, value_name = "PROPERTY", default_value = "platform")]
+        by: GroupingArg,
+        #[command(flatten)]
+        select: ConversationFilterArgs,
+        #[command(flatten)]
+        paging: Paging,
+    },
     /// Permanently erase a conversation, with its attachments and the memories derived from it
     ///
     /// Works like `satchel memories purge`: everything else that is stored is rewritten without it. Attachments that other conversations

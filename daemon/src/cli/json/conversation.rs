@@ -7,7 +7,7 @@ use satchel_proto::{
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::timestamp;
+use super::{non_empty, timestamp};
 use crate::cli::labels;
 
 /// `conversations list`.
@@ -40,6 +40,68 @@ document! {
         tags: &'a [String] = &row.tags,
         is_archived: bool = row.is_archived,
         mod_revision: u64 = unsigned(row.mod_revision),
+    }
+}
+
+/// `conversations stats`.
+#[derive(Debug, Serialize)]
+pub(crate) struct Statistics<'a> {
+    /// The property that the conversations of a group have in common.
+    pub by: &'a str,
+    pub groups: Vec<Group<'a>>,
+    /// The number of further groups.
+    pub other_groups: u64,
+    /// All further groups together; null if there are none.
+    pub others: Option<Totals>,
+    pub total: Totals,
+    pub revision: u64,
+    pub store_id: String,
+}
+
+impl<'a> Statistics<'a> {
+    pub(crate) fn new(by: &'a str, answer: &'a v1::SummarizeConversationsResponse) -> Self {
+        let StoreHeader { store_id, revision } = answer.header.clone().unwrap_or_default();
+        Self {
+            by,
+            groups: answer.groups.iter().map(Group::new).collect(),
+            other_groups: unsigned(answer.other_groups),
+            others: answer.others.as_ref().map(Totals::new),
+            total: Totals::new(&answer.total.unwrap_or_default()),
+            revision: unsigned(revision),
+            store_id,
+        }
+    }
+}
+
+document! {
+    /// A group of conversations.
+    Group<'a> from group: v1::ConversationGroup {
+        /// Null if it is not known.
+        name: Option<&'a str> = non_empty(&group.name),
+        #[serde(flatten)]
+        totals: Totals = Totals::new(&group.totals.unwrap_or_default()),
+    }
+}
+
+/// Counts of conversations.
+#[derive(Debug, Serialize)]
+pub(crate) struct Totals {
+    pub conversations: u64,
+    pub messages: u64,
+    pub tokens: u64,
+    pub first_message_at: Option<String>,
+    pub last_message_at: Option<String>,
+}
+
+impl Totals {
+    fn new(totals: &v1::ConversationTotals) -> Self {
+        Self {
+            conversations: unsigned(totals.conversations),
+            messages: unsigned(totals.messages),
+            tokens: unsigned(totals.tokens),
+            first_message_at: timestamp(totals.first_message_at.as_ref()),
+            last_message_at: timestamp(totals.last_message_at.as_ref()),
+        }
     }
 }
 

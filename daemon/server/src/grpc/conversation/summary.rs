@@ -1,0 +1,86 @@
+//! `SummarizeConversations`.
+
+use satchel_core::summary::{Group, Grouping, LargestGroups, Summary, Totals};
+use satchel_proto::{integers::signed, v1};
+
+use super::has_attribution;
+use crate::grpc::{
+    call_state::CallState,
+    status::CallError,
+    wire::{conversation::filter_from_wire, scalar::known_micros_to_wire},
+};
+
+/// Rows of the list of conversations that are read at once.
+const PAGE_ROWS: usize = 500;
+const DEFAULT_GROUPS: usize = 50;
+const MAX_GROUPS: usize = 1_000;
+
+pub(super) fn summarize(
+    state: &CallState,
+    request: v1::SummarizeConversationsRequest,
+) -> Result<v1::SummarizeConversationsResponse, CallError> {
+    let v1::SummarizeConversationsRequest { filter, group_by, max_groups } = request;
+    let grouping = grouping_from_wire(group_by)?;
+    let max_groups = match usize::try_from(max_groups) {
+        Ok(0) => DEFAULT_GROUPS,
+        Ok(wanted) => wanted.min(MAX_GROUPS),
+        Err(_) => return Err(CallError::invalid_field("max_groups", "must not be negative")),
+    };
+    let (query, attributed) = filter_from_wire(filter)?;
+    let (mut summary, revision, mut after) = (Summary::new(grouping), state.store.revision(), None);
+    loop {
+        let page = state.store.conversations(&query, after.as_ref(), PAGE_ROWS, revision)?;
+        for row in page.items {
+            let shown = state.sees_conversation_summary(&row)?
+                && has_attribution(state, &attributed, &row.id, revision)?;
+            let record = if shown { state.store.conversation(&row.id, Some(revision))? } else { None };
+            if let Some(record) = record {
+                summary.add(&state.store, &record)?;
+            }
+        }
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    let answer = groups_to_wire(summary.largest(max_groups));
+    Ok(v1::SummarizeConversationsResponse { header: Some(state.header_at(revision)), ..answer })
+}
+
+fn grouping_from_wire(wire: i32) -> Result<Grouping, CallError> {
+    match v1::ConversationGrouping::try_from(wire) {
+        Ok(v1::ConversationGrouping::Unspecified | v1::ConversationGrouping::Platform) => {
+            Ok(Grouping::Platform)
+        }
+        Ok(v1::ConversationGrouping::Project) => Ok(Grouping::Project),
+        Ok(v1::ConversationGrouping::Model) => Ok(Grouping::Model),
+        Ok(v1::ConversationGrouping::Month) => Ok(Grouping::Month),
+        Err(_) => {
+            Err(CallError::invalid_field("group_by", format!("holds {wire}, which is not a known value")))
+        }
+    }
+}
+
+fn groups_to_wire(largest: LargestGroups) -> v1::SummarizeConversationsResponse {
+    let LargestGroups { groups, others, other_groups, total } = largest;
+    let group_to_wire =
+        |Group { name, totals }| v1::ConversationGroup { name, totals: Some(totals_to_wire(totals)) };
+    v1::SummarizeConversationsResponse {
+        groups: groups.into_iter().map(group_to_wire).collect(),
+        others: (other_groups > 0).then(|| totals_to_wire(others)),
+        other_groups: signed(other_groups),
+        total: Some(totals_to_wire(total)),
+        header: None,
+    }
+}
+
+fn totals_to_wire(totals: Totals) -> v1::ConversationTotals {
+    let Totals { conversations, messages, tokens, times } = totals;
+    v1::ConversationTotals {
+        conversations: signed(conversations),
+        messages: signed(messages),
+        tokens: signed(tokens),
+        first_message_at: times.and_then(|(first, _)| known_micros_to_wire(first)),
+        last_message_at: times.and_then(|(_, last)| known_micros_to_wire(last)),
+    }
+}
