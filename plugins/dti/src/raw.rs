@@ -2,9 +2,13 @@
 
 use satchel_importer::{Element, JsonError, Leftover, Parser, json::Kind};
 
+use crate::contact::is_contact;
+
 /// `details`: what the history is about.
 #[derive(Debug, Default)]
 pub(crate) struct Details<'a> {
+    /// The time of the export.
+    pub(crate) created: Option<i64>,
     pub(crate) start: Option<i64>,
     pub(crate) end: Option<i64>,
     /// The address of a further page.
@@ -20,6 +24,8 @@ pub(crate) struct Identifier<'a> {
     /// `email` is the only one of the schema.
     pub(crate) kind: Option<&'a str>,
     pub(crate) identifier: Option<&'a str>,
+    /// Another field is a mail address or a telephone number, which is not kept.
+    pub(crate) contact: bool,
     /// The fields that have no place above.
     pub(crate) rest: Leftover<'a>,
 }
@@ -46,11 +52,16 @@ impl<'a> Details<'a> {
         while let Some(key) = json.key()? {
             let rest = &mut it.rest;
             match key {
-                "startTime" => it.start = rest.time(key, json)?,
-                "endTime" => it.end = rest.time(key, json)?,
+                "startTime" => it.start = read_time(rest, key, json)?,
+                "endTime" => it.end = read_time(rest, key, json)?,
                 // The time of the export. If it were kept, each export would look like a change of the conversation.
                 "createdAt" => {
-                    rest.time(key, json)?;
+                    let raw = json.raw_value()?;
+                    let parser = &mut Parser::new(raw, json.arena());
+                    it.created = read_time(&mut Leftover::default(), key, parser)?;
+                    if it.created.is_none() {
+                        rest.keep(key, &mut Parser::new(raw, json.arena()))?;
+                    }
                 }
                 "nextPage" => it.next_page = rest.keep_and_read(key, json)?.nonempty_text(),
                 "createdBy" | "modality" => rest.keep(key, json)?,
@@ -75,7 +86,15 @@ impl<'a> Identifier<'a> {
                 "name" => it.name = rest.nonempty_text(key, json)?,
                 "type" => it.kind = rest.nonempty_text(key, json)?,
                 "identifier" => it.identifier = rest.nonempty_text(key, json)?,
-                _ => rest.keep_unknown(key, json)?,
+                _ => {
+                    let raw = json.raw_value()?;
+                    let again = || Parser::new(raw, json.arena());
+                    if again().kind()? == Kind::String && is_contact(again().string()?) {
+                        it.contact = true;
+                    } else {
+                        rest.keep_unknown(key, &mut again())?;
+                    }
+                }
             }
         }
         json.end()?;
@@ -103,7 +122,7 @@ impl<'a> Message<'a> {
                         it.rest.mark_unread(key);
                     }
                 }
-                "sentAt" => it.sent = it.rest.time(key, json)?,
+                "sentAt" => it.sent = read_time(&mut it.rest, key, json)?,
                 "sender" => it.sender = it.rest.nonempty_text(key, json)?,
                 "channel" => it.rest.keep(key, json)?,
                 _ => it.rest.keep_unknown(key, json)?,
@@ -118,4 +137,18 @@ impl<'a> Message<'a> {
     pub(crate) fn peek(element: &Element<'a>) -> Option<Self> {
         Self::read(&mut Parser::new(element.text(), element.arena())).ok()?.ok()
     }
+}
+
+/// Reads a time. Exporters write the beginning of 1970 for a time that they do not have; it is kept verbatim.
+fn read_time<'a>(
+    rest: &mut Leftover<'a>,
+    key: &'a str,
+    json: &mut Parser<'a>,
+) -> Result<Option<i64>, JsonError> {
+    let raw = json.raw_value()?;
+    let time = rest.time(key, &mut Parser::new(raw, json.arena()))?;
+    if time == Some(0) {
+        rest.add_json(key, raw);
+    }
+    Ok(time.filter(|time| *time != 0))
 }

@@ -41,7 +41,7 @@ pub(crate) fn run(format: &str, bundle: &Bundle, sink: &mut Sink) -> Result<Summ
 fn history(bundle: &Bundle, path: &str, version: &'static str, sink: &mut Sink) -> Result<(), ImportError> {
     let details = read_details(bundle, path)?;
     let senders = Senders::read(bundle, path)?;
-    let order = Order::read(bundle, path, &senders)?;
+    let order = Order::read(bundle, path, &details, &senders)?;
     if order.list.is_empty() {
         sink.skip(RecordKind::Conversation, path, "the history has no messages")?;
     } else {
@@ -109,22 +109,26 @@ struct History<'h> {
 impl History<'_> {
     fn message(&self, element: &Element<'_>, sink: &mut Sink) -> Result<(), ImportError> {
         let raw = raw::Message::read(&mut element.parser())?.map_err(ImportError::malformed)?;
-        let Some(at) = self.order.place(element.index()) else {
+        let Some(at) = self.order.position(element.index()) else {
             let reason = format!("the history has more than {MAX_MESSAGES} messages");
             return Err(ImportError::malformed(reason));
         };
-        let Some(place) = self.order.list.get(at) else { return Ok(()) };
+        let Some(ordered) = self.order.list.get(at) else { return Ok(()) };
         let parent = at.checked_sub(1).and_then(|before| self.order.list.get(before));
         let has_ai = self.order.has_ai;
-        sink.more_messages(&[map::message(raw, place, parent, self.senders, has_ai, element.arena())])
+        sink.more_messages(&[map::message(raw, ordered, parent, self.senders, has_ai, element.arena())])
     }
 
     fn warn(&self, path: &str, sink: &mut Sink) {
         if self.order.sorted {
             sink.warn(path, SORTED);
         }
+        if self.order.undated > 0 {
+            sink.warn(path, &map::undated(self.order.undated));
+        }
         for (sender, count) in &self.order.uncertain {
-            sink.warn(path, &map::uncertain(*sender, *count));
+            let (role, _) = self.senders.role(*sender, self.order.has_ai);
+            sink.warn(path, &map::uncertain(*sender, role, *count));
         }
         if self.senders.beyond_limit > 0 {
             let message =

@@ -20,7 +20,7 @@ importer_tests! {
     samples: "dti",
     // Mail addresses, a telephone number, and the signature of an address.
     secrets: (
-        ["a-conversation", "one-of-several-pages", "several-people-and-models", "senders-nobody-identifies"],
+        ["a-conversation", "one-of-several-pages", "several-people-and-models", "senders-nobody-identifies", "times-of-the-export"],
         "dti-importer",
         ["example.org\"", "nadia.okoye@", "lost@", "5550 117", "SECRETKEY"],
     ),
