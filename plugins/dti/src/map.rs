@@ -12,7 +12,7 @@ use crate::{
     senders::{Person, Sender, Senders},
 };
 
-/// What the details say, independent of the file.
+/// The details of a history, independent of the memory of the file.
 #[derive(Debug, Default)]
 pub(crate) struct Details {
     /// The time of the export.

@@ -4,15 +4,15 @@ use satchel_importer::{Element, JsonError, Leftover, Parser, json::Kind};
 
 use crate::contact::is_contact;
 
-/// `details`: what the history is about.
+/// `details`: the service, the time and the pages of the history.
 #[derive(Debug, Default)]
 pub(crate) struct Details<'a> {
     /// The time of the export.
     pub(crate) created: Option<i64>,
     pub(crate) start: Option<i64>,
     pub(crate) end: Option<i64>,
-    /// The address of a further page.
-    pub(crate) next_page: Option<&'a str>,
+    /// There is a further page.
+    pub(crate) more_pages: bool,
     /// Everything else; also `createdBy`, `modality` and the address of the next page.
     pub(crate) rest: Leftover<'a>,
 }
@@ -63,7 +63,13 @@ impl<'a> Details<'a> {
                         rest.keep(key, &mut Parser::new(raw, json.arena()))?;
                     }
                 }
-                "nextPage" => it.next_page = rest.keep_and_read(key, json)?.nonempty_text(),
+                // Its query has tokens, and differs in each export.
+                "nextPage" => {
+                    if let Some(address) = rest.nonempty_text(key, json)? {
+                        it.more_pages = true;
+                        rest.add_text(key, address.split(['?', '#']).next().unwrap_or_default());
+                    }
+                }
                 "createdBy" | "modality" => rest.keep(key, json)?,
                 _ => rest.keep_unknown(key, json)?,
             }
@@ -129,8 +135,8 @@ impl<'a> Message<'a> {
             }
         }
         json.end()?;
-        let says = it.text.is_some() || it.odd_text || it.rest.unread().is_some();
-        Ok(if says { Ok(it) } else { Err("it has no text") })
+        let has_content = it.text.is_some() || it.odd_text || it.rest.unread().is_some();
+        Ok(if has_content { Ok(it) } else { Err("it has no text") })
     }
 
     /// Reads the element of a list without reports, for a first pass.

@@ -38,7 +38,7 @@ pub(crate) enum Sender {
     Absent,
 }
 
-/// Everybody in `identifiers`.
+/// The people and AIs in `identifiers`.
 #[derive(Debug, Default)]
 pub(crate) struct Senders {
     list: Vec<Person>,
@@ -91,7 +91,8 @@ impl Senders {
         let texts = || [item.identifier, item.name].into_iter().flatten();
         let contact = email || item.contact || texts().any(is_contact);
         // Some exporters repeat the address as the name.
-        let name = item.name.filter(|name| !is_private(name) && !(contact && item.identifier == Some(name)));
+        let repeated = contact && item.name == item.identifier;
+        let name = item.name.filter(|name| !repeated && !is_private(name));
         let mut rest = item.rest;
         if let Some(kind) = item.kind.filter(|_| !email) {
             rest.add_text("type", kind);
@@ -117,12 +118,12 @@ impl Senders {
         self.rest.push(unsigned_json(named.into()).into_owned());
     }
 
-    /// The items of which fields are kept, as a JSON array.
+    /// The items with fields that have no other place, as a JSON array.
     pub(crate) fn rest(&self) -> Option<String> {
         (!self.rest.is_empty()).then(|| format!("[{}]", self.rest.join(",")))
     }
 
-    /// Everybody, each with the role of the messages.
+    /// All of them, each with the role of its messages.
     pub(crate) fn people(&self, has_ai: bool) -> impl Iterator<Item = (Role, &Person)> {
         self.list
             .iter()

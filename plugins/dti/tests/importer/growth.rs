@@ -142,7 +142,7 @@ fn a_message_without_text_keeps_its_id_when_the_file_is_formatted_anew() {
         );
         let produced = produce::<Dti>(&Bundle::from_files([("a.json", file)])).expect("it is read");
         let lines: Vec<_> = produced.exports.into_iter().flat_map(|export| export.lines).collect();
-        ids(&conversations(&lines)[0])
+        ids(conversations(&lines)[0])
     };
     let one = ids_of(
         r#"{"sentAt":"2026-06-01T10:00:01Z","sender":"AI","caption":"A robin on a fence in the snow."}"#,

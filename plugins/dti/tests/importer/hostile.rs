@@ -101,3 +101,13 @@ fn a_second_list_of_messages_is_reported() {
     assert_eq!(messages(&lines).len(), 1);
     assert!(warnings(&lines).iter().any(|warning| warning.message.contains("several members")), "{lines:?}");
 }
+
+#[test]
+fn many_messages_of_many_senders_are_read_in_time() {
+    let begun = std::time::Instant::now();
+    let list = json_list(50_000, |at| message(at, &format!("s{}", at % 1000), &"@".repeat(1 + at % 200)));
+    let people = json_list(1_000, |at| format!(r#"{{"name":"n{at}@","identifier":"s{at}"}}"#));
+    let lines = read(&history(&people, &list));
+    assert_eq!(messages(&lines).len(), 50_000);
+    assert!(begun.elapsed().as_secs() < 30);
+}
