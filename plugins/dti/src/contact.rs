@@ -8,6 +8,11 @@ pub(crate) fn is_contact(text: &str) -> bool {
     has_mail_address(text) || is_telephone_number(text)
 }
 
+/// Whether a field of another meaning contains a mail address or is a telephone number. A date also looks like a number without `+`.
+pub(crate) fn contains_contact(text: &str) -> bool {
+    has_mail_address(text) || (text.starts_with('+') && is_telephone_number(text))
+}
+
 /// Whether the text must not be stored: a contact, or a number that may be a telephone number or an id.
 pub(crate) fn is_private(text: &str) -> bool {
     let digits = text.chars().all(|c| c.is_ascii_digit());

@@ -2,7 +2,7 @@
 
 use satchel_importer::{Element, JsonError, Leftover, Parser, json::Kind};
 
-use crate::contact::is_contact;
+use crate::contact::contains_contact;
 
 /// `details`: the service, the time and the pages of the history.
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ pub(crate) struct Identifier<'a> {
     /// `email` is the only one of the schema.
     pub(crate) kind: Option<&'a str>,
     pub(crate) identifier: Option<&'a str>,
-    /// Another field is a mail address or a telephone number, which is not kept.
+    /// A field `email` has a mail address, which is not kept.
     pub(crate) contact: bool,
     /// The fields that have no place above.
     pub(crate) rest: Leftover<'a>,
@@ -94,11 +94,12 @@ impl<'a> Identifier<'a> {
                 "identifier" => it.identifier = rest.nonempty_text(key, json)?,
                 _ => {
                     let raw = json.raw_value()?;
-                    let again = || Parser::new(raw, json.arena());
-                    if again().kind()? == Kind::String && is_contact(again().string()?) {
-                        it.contact = true;
+                    let mut value = Parser::new(raw, json.arena());
+                    let text = if value.kind()? == Kind::String { value.string()? } else { raw };
+                    if contains_contact(text) {
+                        it.contact |= key == "email";
                     } else {
-                        rest.keep_unknown(key, &mut again())?;
+                        rest.keep_unknown(key, &mut Parser::new(raw, json.arena()))?;
                     }
                 }
             }
@@ -129,7 +130,13 @@ impl<'a> Message<'a> {
                     }
                 }
                 "sentAt" => it.sent = read_time(&mut it.rest, key, json)?,
-                "sender" => it.sender = it.rest.nonempty_text(key, json)?,
+                "sender" => {
+                    let raw = json.raw_value()?;
+                    let parser = &mut Parser::new(raw, json.arena());
+                    if parser.kind()? == Kind::String || !contains_contact(raw) {
+                        it.sender = it.rest.nonempty_text(key, parser)?;
+                    }
+                }
                 "channel" => it.rest.keep(key, json)?,
                 _ => it.rest.keep_unknown(key, json)?,
             }

@@ -271,4 +271,14 @@ mod tests {
         assert_eq!(known.label(known.find(Some("li@intranet")), Some("li@intranet")), None);
         assert_eq!(known.rest().as_deref(), Some(r#"[{"name":"","language":"en"}]"#));
     }
+
+    #[test]
+    fn addresses_in_other_fields_are_not_kept() {
+        let known = senders(
+            r#"[{"name":"Mo","identifier":"u-1","email":"mo@example.org","tel":"+49 30 5550 117"},{"name":"Pi","identifier":"p","made":"2026-06-01","support":["x@example.org"]}]"#,
+        );
+        assert_eq!(role(&known, "u-1", false), (Role::User, true));
+        assert_eq!(role(&known, "p", false), (Role::Assistant, true));
+        assert_eq!(known.rest().as_deref(), Some(r#"[{"name":"Pi","made":"2026-06-01"}]"#));
+    }
 }

@@ -111,3 +111,13 @@ fn many_messages_of_many_senders_are_read_in_time() {
     assert_eq!(messages(&lines).len(), 50_000);
     assert!(begun.elapsed().as_secs() < 30);
 }
+
+#[test]
+fn a_sender_that_is_an_object_with_an_address_is_not_kept() {
+    let odd = |sender: &str| format!(r#"[{{"sentAt":"2026-06-01T10:00:00Z","sender":{sender},"text":"x"}}]"#);
+    for (sender, stored) in [(r#"{"email":"mo@example.org"}"#, false), (r#"{"n":7}"#, true)] {
+        let lines = read(&history(PEOPLE, &odd(sender)));
+        assert_eq!(messages(&lines)[0].raw_metadata.is_some(), stored, "{sender}");
+        assert!(warnings(&lines).iter().any(|warning| warning.message.contains("no sender")), "{lines:?}");
+    }
+}
