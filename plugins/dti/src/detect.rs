@@ -66,7 +66,7 @@ fn sample_head(bundle: &Bundle, path: &str) -> Result<Head, ImportError> {
     for bytes in SAMPLE_SIZES {
         head = Head::default();
         let sampled = JsonArray::new(path).members().sample(bundle, bytes, |element| {
-            // A sample may end inside the element; what was read before counts.
+            // A sample may end inside the element; the part before the end counts.
             let (Ok(()) | Err(_)) = head.read_member(&element);
             true
         });

@@ -1,5 +1,7 @@
 //! Importer for the AI conversation history of the Data Transfer Initiative, which any service can export.
 
+mod arrange;
+mod contact;
 mod detect;
 mod map;
 mod order;

@@ -7,14 +7,16 @@ use satchel_importer::{
 };
 
 use crate::{
-    order::{Order, Place},
+    order::{Order, OrderedMessage},
     raw,
-    senders::{Sender, Senders},
+    senders::{Person, Sender, Senders},
 };
 
-/// What the details say, independent of the file.
+/// The details of a history, independent of the memory of the file.
 #[derive(Debug, Default)]
 pub(crate) struct Details {
+    /// The time of the export.
+    pub(crate) created: Option<i64>,
     pub(crate) start: Option<i64>,
     pub(crate) end: Option<i64>,
     /// A JSON object.
@@ -24,7 +26,7 @@ pub(crate) struct Details {
 impl Details {
     pub(crate) fn of(raw: raw::Details<'_>) -> Self {
         let rest = raw.rest.into_json().map(|rest| unsigned_json(rest).into_owned());
-        Self { start: raw.start, end: raw.end, rest }
+        Self { created: raw.created, start: raw.start, end: raw.end, rest }
     }
 }
 
@@ -36,8 +38,8 @@ pub(crate) fn conversation(
     version: &'static str,
     locator: &str,
 ) -> Conversation<'static> {
-    let times = || order.list.iter().filter_map(|place| place.time);
-    let person = |(role, person): (Role, &crate::senders::Person)| Participant {
+    let times = || order.list.iter().filter_map(|message| message.time);
+    let person = |(role, person): (Role, &Person)| Participant {
         role,
         name: person.name.clone().map(Cow::Owned),
         provider_id: person.id.clone().map(Cow::Owned),
@@ -53,7 +55,7 @@ pub(crate) fn conversation(
         rest.add_text("title_source", "first user message");
     }
     Conversation {
-        id: natural_key(&[Some("history"), order.first.as_deref()]).into(),
+        id: conversation_key(details, order).into(),
         export_format_version: Some(version.into()),
         title: order.title.clone().map(Cow::Owned),
         created_at: details.start.or_else(|| times().min()),
@@ -66,24 +68,31 @@ pub(crate) fn conversation(
     }
 }
 
-/// Maps one message; its id and its parent come from the order.
+/// A key of the beginning, which is the same when the conversation goes on: the format has no ids.
+fn conversation_key(details: &Details, order: &Order) -> String {
+    let first = order.list.first();
+    let time = details.start.or_else(|| first?.time).map(|time| time.to_string());
+    natural_key(&[Some("history"), time.as_deref(), first.map(|first| first.id.as_str())])
+}
+
+/// Maps one message; its id, its time and its parent come from the order.
 pub(crate) fn message<'a>(
     mut raw: raw::Message<'a>,
-    place: &'a Place,
-    parent: Option<&'a Place>,
+    ordered: &'a OrderedMessage,
+    parent: Option<&'a OrderedMessage>,
     senders: &'a Senders,
     has_ai: bool,
     arena: &'a Arena,
 ) -> Message<'a> {
-    let (role, _) = senders.role(place.sender, has_ai);
-    if let Some(label) = senders.label(place.sender, raw.sender) {
+    let (role, _) = senders.role(ordered.sender, has_ai);
+    if let Some(label) = senders.label(ordered.sender, raw.sender) {
         raw.rest.add_text("sender", label);
     }
     Message {
-        id: place.id.as_str().into(),
+        id: ordered.id.as_str().into(),
         role,
         content: raw.text.map(|text| Content::Text(text.into())),
-        created_at: raw.sent,
+        created_at: ordered.time,
         parent: parent.map(|parent| parent.id.as_str().into()),
         // Of a message without content the host itself says so.
         unread: raw.rest.unread().filter(|_| raw.text.is_some()).map(Cow::Borrowed),
@@ -92,21 +101,25 @@ pub(crate) fn message<'a>(
     }
 }
 
-/// The warning about messages whose sender is uncertain.
-pub(crate) fn uncertain(sender: Sender, count: u64) -> String {
+/// The warning about messages whose sender is uncertain, and the role with which they are read.
+pub(crate) fn uncertain(sender: Sender, role: Role, count: u64) -> String {
     let messages = if count == 1 { "1 message has".to_owned() } else { format!("{count} messages have") };
-    match sender {
-        Sender::UnknownAddress => {
-            format!(
-                "{messages} a sender who is not among the identifiers; read as a person's for its mail address"
-            )
+    let reason = match sender {
+        Sender::UnknownContact => {
+            "a sender whose mail address or telephone number is not among the identifiers"
         }
-        Sender::Unknown => {
-            format!("{messages} a sender who is not among the identifiers; read as the assistant's")
+        Sender::UnknownUser | Sender::UnknownAssistant | Sender::Unknown => {
+            "a sender who is not among the identifiers"
         }
-        Sender::Absent => format!("{messages} no sender; read as the assistant's"),
-        Sender::Ai | Sender::Known(_) => format!(
-            "{messages} a sender of whom the file does not say whether it is a person; read as the assistant's"
-        ),
-    }
+        Sender::Absent => "no sender",
+        Sender::Ai | Sender::Identified(_) => "a sender of whom the file does not say whether it is a person",
+    };
+    let side = if role == Role::User { "a person's" } else { "the assistant's" };
+    format!("{messages} {reason}; read as {side}")
+}
+
+/// The warning about messages that have the time of the export.
+pub(crate) fn undated(count: usize) -> String {
+    let messages = if count == 1 { "1 message has".to_owned() } else { format!("{count} messages have") };
+    format!("{messages} the time of the export instead of their own; read without a time")
 }

@@ -1,12 +1,12 @@
-//! The order of the messages. The schema prescribes none: a first pass reads the times, a second one the messages.
+//! The ids and the order of the messages: a first pass over a file finds them, a second one emits the messages.
 
 use std::collections::BTreeMap;
 
-use satchel_importer::{
-    Bundle, Element, ImportError, JsonArray, Role, natural_key, order::sort_by_time, title,
-};
+use satchel_importer::{Bundle, ImportError, JsonArray, Role, address::unsigned_json, natural_key, title};
 
 use crate::{
+    arrange::{arrange, clear_export_times},
+    map::Details,
     raw::Message,
     run::absent_is_empty,
     senders::{Sender, Senders},
@@ -20,100 +20,115 @@ const MAX_TITLE: usize = 120;
 /// The messages of a history, oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct Order {
-    pub(crate) list: Vec<Place>,
+    pub(crate) list: Vec<OrderedMessage>,
     /// By the index of the element.
-    places: BTreeMap<u64, usize>,
+    positions: BTreeMap<u64, usize>,
     /// The messages had to be sorted.
     pub(crate) sorted: bool,
+    /// How many messages have the time of the export instead of their own.
+    pub(crate) undated: usize,
     /// A message names the only AI as its sender.
     pub(crate) has_ai: bool,
-    /// The key of the oldest message.
-    pub(crate) first: Option<String>,
-    /// The first line of what the person wrote first.
+    /// The first line of the first message of the person that has one.
     pub(crate) title: Option<String>,
-    /// How many messages have a sender of an uncertain role; all known senders count as the first one.
+    /// How many messages have a sender of an uncertain role; all identified senders count as the first one.
     pub(crate) uncertain: BTreeMap<Sender, u64>,
 }
 
-/// One message.
+/// What the first pass remembers of a message.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct OrderedMessage {
     pub(crate) id: String,
     index: u64,
     pub(crate) sender: Sender,
     pub(crate) time: Option<i64>,
 }
 
-/// The earliest message of a sender so far.
-type Earliest = ((bool, Option<i64>, u64), String);
-
 impl Order {
     /// Reads the order of the messages of a file.
-    pub(crate) fn read(bundle: &Bundle, path: &str, senders: &Senders) -> Result<Self, ImportError> {
+    pub(crate) fn read(
+        bundle: &Bundle,
+        path: &str,
+        details: &Details,
+        senders: &Senders,
+    ) -> Result<Self, ImportError> {
         let mut order = Self::default();
-        let (mut seen, mut titles) = (BTreeMap::new(), BTreeMap::new());
         let read = JsonArray::new(path).pointer("/messages").survey(bundle, |element| {
-            if order.list.len() < MAX_MESSAGES
-                && let Some(message) = Message::peek(&element)
-            {
-                order.add(&element, &message, senders, &mut seen, &mut titles);
+            if let Some(message) = Message::peek(&element) {
+                order.add(element.index(), message, senders);
             }
-            Ok(true)
+            Ok(order.list.len() < MAX_MESSAGES)
         });
         absent_is_empty(read)?;
-        order.finish(senders, titles);
+        order.undated = clear_export_times(&mut order.list, details);
+        order.finish(senders);
+        order.read_title(bundle, path, senders)?;
         Ok(order)
     }
 
-    /// The place in the list of the element `index`; none if it is no message or one beyond the limit.
-    pub(crate) fn place(&self, index: u64) -> Option<usize> {
-        self.places.get(&index).copied()
+    /// The position in the list of the element `index`; none if it is no message or one beyond the limit.
+    pub(crate) fn position(&self, index: u64) -> Option<usize> {
+        self.positions.get(&index).copied()
     }
 
-    fn add(
-        &mut self,
-        element: &Element<'_>,
-        message: &Message<'_>,
-        senders: &Senders,
-        seen: &mut BTreeMap<String, u32>,
-        titles: &mut BTreeMap<Sender, Earliest>,
-    ) {
+    fn add(&mut self, index: u64, message: Message<'_>, senders: &Senders) {
         let sender = senders.find(message.sender);
         self.has_ai |= sender == Sender::Ai;
-        let key = key(message, element.text());
-        let count = seen.entry(key.clone()).or_default();
-        *count += 1;
-        let id = if *count == 1 { key } else { format!("{key}:{count}") };
-        let age = (message.sent.is_none(), message.sent, element.index());
-        if titles.get(&sender).is_none_or(|(earliest, _)| age < *earliest)
-            && let Some(line) = message.text.and_then(|text| title::first_line(text, MAX_TITLE))
-        {
-            titles.insert(sender, (age, line));
-        }
-        self.list.push(Place { id, index: element.index(), sender, time: message.sent });
+        let time = message.sent;
+        self.list.push(OrderedMessage { id: content_key(message), index, sender, time });
     }
 
-    fn finish(&mut self, senders: &Senders, titles: BTreeMap<Sender, Earliest>) {
+    /// Sorts the messages. Equal ones are numbered afterwards, so that the order of the list does not count.
+    fn finish(&mut self, senders: &Senders) {
         let has_ai = self.has_ai;
         let role = |sender| senders.role(sender, has_ai);
-        for place in &self.list {
-            if !role(place.sender).1 {
-                let kind = if let Sender::Known(_) = place.sender { Sender::Known(0) } else { place.sender };
+        self.sorted = arrange(&mut self.list, |message| role(message.sender).0 == Role::User);
+        let mut seen: BTreeMap<String, u32> = BTreeMap::new();
+        for (position, message) in self.list.iter_mut().enumerate() {
+            self.positions.insert(message.index, position);
+            if !role(message.sender).1 {
+                let identified = matches!(message.sender, Sender::Identified(_));
+                let kind = if identified { Sender::Identified(0) } else { message.sender };
                 *self.uncertain.entry(kind).or_default() += 1;
             }
+            let count = seen.entry(message.id.clone()).or_default();
+            *count += 1;
+            if *count > 1 {
+                message.id = format!("{}:{count}", message.id);
+            }
         }
-        // The order of the file does not count, since another export may list messages of one time differently.
-        let oldest = self.list.iter().min_by_key(|place| (place.time.is_none(), place.time, &place.id));
-        self.first = oldest.map(|place| place.id.clone());
-        let of_person = titles.into_iter().filter(|(sender, _)| role(*sender).0 == Role::User);
-        self.title = of_person.map(|(_, earliest)| earliest).min().map(|(_, line)| line);
-        self.sorted = sort_by_time(&mut self.list, |place| (role(place.sender).0, place.time));
-        self.places = self.list.iter().enumerate().map(|(at, place)| (place.index, at)).collect();
+    }
+
+    /// Finds the title. Only one is in memory at a time, because those of all messages may be large.
+    fn read_title(&mut self, bundle: &Bundle, path: &str, senders: &Senders) -> Result<(), ImportError> {
+        let of_user = |message: &OrderedMessage| senders.role(message.sender, self.has_ai).0 == Role::User;
+        let Some(oldest) = self.list.iter().position(of_user) else { return Ok(()) };
+        let mut found: Option<(usize, String)> = None;
+        let read = JsonArray::new(path).pointer("/messages").survey(bundle, |element| {
+            let position = self.position(element.index()).filter(|position| {
+                found.as_ref().is_none_or(|(earlier, _)| position < earlier)
+                    && self.list.get(*position).is_some_and(of_user)
+            });
+            if let Some(position) = position
+                && let Some(line) =
+                    Message::peek(&element).and_then(|message| title::first_line(message.text?, MAX_TITLE))
+            {
+                found = Some((position, line));
+            }
+            Ok(found.as_ref().is_none_or(|(position, _)| *position != oldest))
+        });
+        absent_is_empty(read)?;
+        self.title = found.map(|(_, line)| line);
+        Ok(())
     }
 }
 
-/// A key that the message has in every export: the format has no ids. Who sent it does not count, because an address can change.
-fn key(message: &Message<'_>, element: &str) -> String {
-    let time = message.sent.map(|time| time.to_string());
-    natural_key(&[time.as_deref(), Some(message.text.unwrap_or(element))])
+/// A key of the content, which is the same in every export: the format has no ids, exporters replace missing times by that of the
+/// export, and the address of the sender can change.
+fn content_key(message: Message<'_>) -> String {
+    let other = || message.rest.into_json().map(unsigned_json);
+    match message.text {
+        Some(text) => natural_key(&[Some("text"), Some(text)]),
+        None => natural_key(&[Some("fields"), other().as_deref()]),
+    }
 }

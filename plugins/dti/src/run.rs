@@ -1,4 +1,4 @@
-//! Reads histories in two passes: first who takes part and the order, then the messages one by one.
+//! Reads histories in two passes: first the senders and the order, then the messages one by one.
 
 use satchel_importer::{
     Bundle, Element, ErrorKind, ImportError, Importer as _, JsonArray, JsonLists, Parser, RecordKind, Sink,
@@ -13,7 +13,7 @@ use crate::{
     senders::Senders,
 };
 
-/// The members of the root object that say who takes part, in the order of [`report`].
+/// The small members of the root object, in the order in which [`report_members`] numbers them.
 const LISTS: [(&str, RecordKind); 2] = [("details", RecordKind::File), ("identifiers", RecordKind::File)];
 /// The member with the messages.
 const MESSAGES: &str = "messages";
@@ -21,7 +21,7 @@ const MESSAGES: &str = "messages";
 const MORE_PAGES: &str =
     "the history goes on in another file, at the address in raw_metadata.details.nextPage";
 
-/// Reads the files that detection claimed for `format`.
+/// Reads the histories among the files, which detection claimed for `format`.
 pub(crate) fn run(format: &str, bundle: &Bundle, sink: &mut Sink) -> Result<Summary, ImportError> {
     let version = Dti::describe().version_of(format)?;
     let mut read = false;
@@ -41,14 +41,14 @@ pub(crate) fn run(format: &str, bundle: &Bundle, sink: &mut Sink) -> Result<Summ
 fn history(bundle: &Bundle, path: &str, version: &'static str, sink: &mut Sink) -> Result<(), ImportError> {
     let details = read_details(bundle, path)?;
     let senders = Senders::read(bundle, path)?;
-    let order = Order::read(bundle, path, &senders)?;
+    let order = Order::read(bundle, path, &details, &senders)?;
     if order.list.is_empty() {
         sink.skip(RecordKind::Conversation, path, "the history has no messages")?;
     } else {
         sink.conversation(&map::conversation(&details, &senders, &order, version, path), &[])?;
     }
     let history = History { senders: &senders, order: &order };
-    // The same walk as that of the first pass, so both find the same messages, whatever is wrong with the file.
+    // The first pass walks in the same way, so both find the same messages, even in a damaged file.
     let messages = JsonArray::new(path).pointer("/messages").kind(RecordKind::Message);
     absent_is_empty(
         messages
@@ -71,7 +71,7 @@ pub(crate) fn absent_is_empty(read: Result<(), ImportError>) -> Result<(), Impor
     }
 }
 
-/// Reports what is wrong with the members other than the messages, and those that are not known.
+/// Reports errors in the members other than the messages, and unknown members.
 fn report_members(bundle: &Bundle, path: &str, sink: &mut Sink) -> Result<(), ImportError> {
     let walked = JsonLists::new(path, &LISTS).each(bundle, sink, |list, element, sink| match list {
         0 => report_details(&element, sink),
@@ -87,7 +87,7 @@ fn report_members(bundle: &Bundle, path: &str, sink: &mut Sink) -> Result<(), Im
     Ok(())
 }
 
-/// The details of a file; the second pass reports what is wrong with them.
+/// The details of a file; the second pass reports errors in them.
 fn read_details(bundle: &Bundle, path: &str) -> Result<Details, ImportError> {
     let mut details = Details::default();
     let read = JsonArray::new(path).pointer("/details").survey(bundle, |element| {
@@ -109,22 +109,26 @@ struct History<'h> {
 impl History<'_> {
     fn message(&self, element: &Element<'_>, sink: &mut Sink) -> Result<(), ImportError> {
         let raw = raw::Message::read(&mut element.parser())?.map_err(ImportError::malformed)?;
-        let Some(at) = self.order.place(element.index()) else {
+        let Some(at) = self.order.position(element.index()) else {
             let reason = format!("the history has more than {MAX_MESSAGES} messages");
             return Err(ImportError::malformed(reason));
         };
-        let Some(place) = self.order.list.get(at) else { return Ok(()) };
+        let Some(ordered) = self.order.list.get(at) else { return Ok(()) };
         let parent = at.checked_sub(1).and_then(|before| self.order.list.get(before));
         let has_ai = self.order.has_ai;
-        sink.more_messages(&[map::message(raw, place, parent, self.senders, has_ai, element.arena())])
+        sink.more_messages(&[map::message(raw, ordered, parent, self.senders, has_ai, element.arena())])
     }
 
     fn warn(&self, path: &str, sink: &mut Sink) {
         if self.order.sorted {
             sink.warn(path, SORTED);
         }
+        if self.order.undated > 0 {
+            sink.warn(path, &map::undated(self.order.undated));
+        }
         for (sender, count) in &self.order.uncertain {
-            sink.warn(path, &map::uncertain(*sender, *count));
+            let (role, _) = self.senders.role(*sender, self.order.has_ai);
+            sink.warn(path, &map::uncertain(*sender, role, *count));
         }
         if self.senders.beyond_limit > 0 {
             let message =
@@ -137,7 +141,7 @@ impl History<'_> {
 fn report_details(element: &Element<'_>, sink: &mut Sink) -> Result<(), ImportError> {
     let details = raw::Details::read(&mut element.parser())?
         .ok_or_else(|| ImportError::malformed("it is not an object"))?;
-    if details.next_page.is_some() {
+    if details.more_pages {
         sink.warn(&element.locator(), MORE_PAGES);
     }
     if let Some(field) = details.rest.unread() {

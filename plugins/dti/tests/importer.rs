@@ -18,11 +18,11 @@ importer_tests! {
     importer: Dti,
     fuzz_corpus: "/../../tests/fuzz/corpus/dti",
     samples: "dti",
-    // Mail addresses, a telephone number, and the signature of an address.
+    // Mail addresses, a telephone number, and the queries of addresses.
     secrets: (
-        ["a-conversation", "one-of-several-pages", "several-people-and-models", "senders-nobody-identifies"],
+        ["a-conversation", "one-of-several-pages", "several-people-and-models", "senders-nobody-identifies", "times-of-the-export"],
         "dti-importer",
-        ["example.org\"", "nadia.okoye@", "lost@", "5550 117", "SECRETKEY"],
+        ["example.org\"", "nadia.okoye@", "lost@", "5550 117", "SECRETKEY", "PAGETOKEN"],
     ),
 }
 

@@ -7,7 +7,8 @@ use satchel_importer::{
 use satchel_plugin_dti::Dti;
 use serde_json::Value;
 
-const RULES: [(&str, Rule); 3] = [("sender", sender), ("identifier", identifier), ("type", kind)];
+const RULES: [(&str, Rule); 5] =
+    [("sender", sender), ("identifier", identifier), ("type", kind), ("name", name), ("address", address)];
 
 /// The role stands for the only AI and for everybody with a mail address or a telephone number.
 fn sender(name: &Value, emitted: &Emitted) -> bool {
@@ -21,6 +22,17 @@ fn sender(name: &Value, emitted: &Emitted) -> bool {
 
 fn kind(kind: &Value, emitted: &Emitted) -> bool {
     kind == "email" && emitted.holds("user")
+}
+
+/// A mail address in place of a name is not emitted.
+fn name(text: &Value, emitted: &Emitted) -> bool {
+    let text = text.as_str().unwrap_or_default();
+    emitted.holds(text) != text.contains('@')
+}
+
+fn address(text: &Value, emitted: &Emitted) -> bool {
+    let (address, query) = text.as_str().and_then(|text| text.split_once('?')).unwrap_or_default();
+    emitted.holds(address) && !emitted.holds(query)
 }
 
 /// Mail addresses and telephone numbers are not emitted.

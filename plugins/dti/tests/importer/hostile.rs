@@ -101,3 +101,23 @@ fn a_second_list_of_messages_is_reported() {
     assert_eq!(messages(&lines).len(), 1);
     assert!(warnings(&lines).iter().any(|warning| warning.message.contains("several members")), "{lines:?}");
 }
+
+#[test]
+fn many_messages_of_many_senders_are_read_in_time() {
+    let begun = std::time::Instant::now();
+    let list = json_list(50_000, |at| message(at, &format!("s{}", at % 1000), &"@".repeat(1 + at % 200)));
+    let people = json_list(1_000, |at| format!(r#"{{"name":"n{at}@","identifier":"s{at}"}}"#));
+    let lines = read(&history(&people, &list));
+    assert_eq!(messages(&lines).len(), 50_000);
+    assert!(begun.elapsed().as_secs() < 30);
+}
+
+#[test]
+fn a_sender_that_is_an_object_with_an_address_is_not_kept() {
+    let odd = |sender: &str| format!(r#"[{{"sentAt":"2026-06-01T10:00:00Z","sender":{sender},"text":"x"}}]"#);
+    for (sender, stored) in [(r#"{"email":"mo@example.org"}"#, false), (r#"{"n":7}"#, true)] {
+        let lines = read(&history(PEOPLE, &odd(sender)));
+        assert_eq!(messages(&lines)[0].raw_metadata.is_some(), stored, "{sender}");
+        assert!(warnings(&lines).iter().any(|warning| warning.message.contains("no sender")), "{lines:?}");
+    }
+}

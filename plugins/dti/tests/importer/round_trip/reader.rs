@@ -1,8 +1,9 @@
 //! Reads histories without the importer, and rebuilds the same from the stored records.
 //!
 //! Rules of the README that both apply:
-//! - messages are sorted by time if the file is not, with the person's message first among equal times; one without a time stays behind
-//!   its predecessor, and each is the parent of the next;
+//! - messages are sorted by time if the file is not, with the person's message first among equal times; a file that is newest first is
+//!   reversed before; one without a time stays behind its predecessor, and each is the parent of the next;
+//! - the time of the export is no time of a message, except of the last ones;
 //! - the title is the first line of the person's first message; the time of the details counts;
 //! - messages that the receipt reports as skipped are ignored.
 
@@ -28,6 +29,7 @@ fn from_source(file: &SourceFile<'_>) -> Vec<Chat> {
     }
     let ai = kept.iter().any(|item| item["sender"] == "AI");
     let role = |item: &Value| role(&root["identifiers"], &item["sender"], ai);
+    forget_export_time(&root["details"], &mut kept);
     sort(&mut kept, role);
     let id = |at: usize| format!("#{at}");
     let turns = kept.iter().enumerate().map(|(at, item)| Turn {
@@ -37,8 +39,7 @@ fn from_source(file: &SourceFile<'_>) -> Vec<Chat> {
         time: time_text(&item["sentAt"]).filter(|_| micros(item).is_some()),
         parts: text_of(&item["text"]).map(|text| ("text".to_owned(), text)).into_iter().collect(),
     });
-    let title =
-        kept.iter().filter(|item| role(item) == "user").min_by_key(|item| micros(item).unwrap_or(i64::MAX));
+    let title = kept.iter().find(|item| role(item) == "user");
     let title = title.and_then(|item| item["text"].as_str()?.lines().next().map(ToOwned::to_owned));
     let times = || kept.iter().filter_map(micros);
     let stated = |name: &str| time_text(&root["details"][name]).filter(|time| time.parse::<i64>().is_ok());
@@ -73,10 +74,27 @@ fn role(identifiers: &Value, sender: &Value, ai: bool) -> &'static str {
     if person { "user" } else { "assistant" }
 }
 
+fn forget_export_time(details: &Value, kept: &mut [Value]) {
+    let export = &details["createdAt"];
+    if *export != details["endTime"] || *export == details["startTime"] {
+        return;
+    }
+    let own = |item: &Value| item["sentAt"].is_string() && item["sentAt"] != *export;
+    let last = kept.iter().rposition(own).unwrap_or(kept.len());
+    for item in &mut kept[..last] {
+        if item["sentAt"] == *export {
+            item["sentAt"] = Value::Null;
+        }
+    }
+}
+
 fn sort(kept: &mut Vec<Value>, role: impl Fn(&Value) -> &'static str) {
     let times: Vec<i64> = kept.iter().filter_map(micros).collect();
     if times.is_sorted() {
         return;
+    }
+    if times.is_sorted_by(|before, after| before >= after) {
+        kept.reverse();
     }
     let mut last = (i64::MIN, false);
     let mut keyed: Vec<((i64, bool), Value)> = Vec::new();
