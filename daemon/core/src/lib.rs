@@ -6,6 +6,7 @@ pub mod backup;
 pub mod clock;
 pub mod contradictions;
 pub mod conversation_record;
+pub mod conversation_stats;
 pub mod data_dir;
 mod derived;
 pub mod edits;
@@ -26,7 +27,7 @@ pub mod request;
 pub mod residue;
 pub mod schedule;
 pub mod series;
-pub mod summary;
+
 pub mod sync;
 pub mod trust;
 pub mod uploads;

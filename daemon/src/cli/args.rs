@@ -57,7 +57,8 @@ pub use self::{
         VerifyArgs,
     },
     filters::{
-        ConversationFilterArgs, MemoryFilterArgs, MemoryReadArgs, MemoryStatusArg, MemoryTypeArg, Paging,
+        ConversationFilterArgs, GroupingArg, MemoryFilterArgs, MemoryReadArgs, MemoryStatusArg,
+        MemoryTypeArg, Paging,
     },
     imports::{AddSourceArgs, AgainArgs, Folder, ImportArgs, Imports, Sources, UndoArgs},
     keys::{DataKeyArgs, EncryptionCommand, Keys, SigningCommand},

@@ -6,7 +6,7 @@ mod as_of;
 mod bundles;
 mod cancellation;
 mod code_cache;
-mod conversation_summary;
+mod conversation_stats;
 mod damaged_files;
 mod device_access;
 mod edits;

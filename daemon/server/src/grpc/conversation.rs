@@ -1,6 +1,6 @@
 //! `ConversationService`: reads conversations and their messages. [`recording`] has the methods that record them.
 
-mod summary;
+mod stats;
 
 use std::collections::BTreeSet;
 
@@ -37,7 +37,7 @@ service!(ConversationService for ConversationHandler {
     list_conversations: ListConversationsRequest => ListConversationsResponse = list;
     list_conversation_ids: ListConversationIdsRequest => ListConversationIdsResponse = list_ids;
     list_messages: ListMessagesRequest => ListMessagesResponse = list_messages;
-    summarize_conversations: SummarizeConversationsRequest => SummarizeConversationsResponse = summary::summarize;
+    get_conversation_stats: GetConversationStatsRequest => GetConversationStatsResponse = stats::get;
     record_conversation: RecordConversationRequest => RecordConversationResponse = recording::record;
     append_messages: AppendMessagesRequest => AppendMessagesResponse = recording::append;
 });

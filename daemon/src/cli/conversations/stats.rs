@@ -2,9 +2,7 @@
 
 use satchel_proto::{
     integers::unsigned,
-    v1::{
-        ConversationGroup, ConversationTotals, SummarizeConversationsRequest, SummarizeConversationsResponse,
-    },
+    v1::{ConversationGroup, ConversationTotals, GetConversationStatsRequest, GetConversationStatsResponse},
 };
 
 use super::filter;
@@ -34,13 +32,13 @@ pub(super) async fn run(
     paging: Paging,
 ) -> Result<Exit, CliError> {
     let max_groups = paging.max_rows().unwrap_or(MAX_GROUPS).min(MAX_GROUPS);
-    let request = SummarizeConversationsRequest {
+    let request = GetConversationStatsRequest {
         filter: Some(filter(select, &context.calendar)?),
         group_by: by.to_wire().into(),
         max_groups: i32::try_from(max_groups).unwrap_or(i32::MAX),
     };
     let spinner = context.out.spinner("counting messages");
-    let answer = client.conversations().summarize_conversations(request).await;
+    let answer = client.conversations().get_conversation_stats(request).await;
     spinner.finish_and_clear();
     let answer = answer?.into_inner();
     if context.out.json {
@@ -59,7 +57,7 @@ pub(super) async fn run(
     Ok(Exit::Done)
 }
 
-fn table(by: GroupingArg, answer: &SummarizeConversationsResponse, calendar: &Calendar) -> Table {
+fn table(by: GroupingArg, answer: &GetConversationStatsResponse, calendar: &Calendar) -> Table {
     let mut table = Table::new([
         Column::new(by.name()).shrinks_to(24),
         Column::right("conversations").optional(3),

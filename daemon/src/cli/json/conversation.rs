@@ -59,7 +59,7 @@ pub(crate) struct Statistics<'a> {
 }
 
 impl<'a> Statistics<'a> {
-    pub(crate) fn new(by: &'a str, answer: &'a v1::SummarizeConversationsResponse) -> Self {
+    pub(crate) fn new(by: &'a str, answer: &'a v1::GetConversationStatsResponse) -> Self {
         let StoreHeader { store_id, revision } = answer.header.clone().unwrap_or_default();
         Self {
             by,

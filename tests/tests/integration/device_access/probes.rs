@@ -316,8 +316,8 @@ pub(crate) fn probes(path: &str, records: &Records) -> Option<Vec<Probe>> {
                 unary(&v1::ListConversationsRequest { filter: Some(filter), ..Default::default() }),
             ]
         }
-        "ConversationService/SummarizeConversations" => {
-            let grouping = |group_by| v1::SummarizeConversationsRequest { group_by, ..Default::default() };
+        "ConversationService/GetConversationStats" => {
+            let grouping = |group_by| v1::GetConversationStatsRequest { group_by, ..Default::default() };
             (0..=4).map(|group_by| unary(&grouping(group_by))).collect()
         }
         "ConversationService/ListConversationIds" => vec![unary(&v1::ListConversationIdsRequest::default())],

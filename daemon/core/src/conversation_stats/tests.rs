@@ -45,15 +45,15 @@ fn message(number: usize, (model, tokens, time): Answer) -> MessageWrite {
 }
 
 /// Counts one conversation.
-fn summary(grouping: Grouping, write: ConversationWrite) -> LargestGroups {
+fn counted(grouping: Grouping, write: ConversationWrite) -> LargestGroups {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(&folder.path().join("data"), OpenOptions::default(), &mut |_| {}).unwrap();
     let origin = Origin { actor: "test".to_owned(), at_micros: 1, ..Origin::default() };
     store.commit(Batch { origin, changes: vec![Change::Conversation(Box::new(write))] }).unwrap();
     let record = store.conversation("c", None).unwrap().unwrap();
-    let mut summary = Summary::new(grouping);
-    summary.add(&store, &record).unwrap();
-    summary.largest(10)
+    let mut stats = ConversationStats::new(grouping);
+    stats.add(&store, &record).unwrap();
+    stats.largest(10)
 }
 
 fn names(found: &LargestGroups) -> Vec<(&str, u64)> {
@@ -63,14 +63,14 @@ fn names(found: &LargestGroups) -> Vec<(&str, u64)> {
 #[test]
 fn a_message_without_a_model_has_that_of_its_conversation() {
     let answers = [(None, Some(3), 1), (Some("small \"one\""), Some(u64::MAX), 2), (None, Some(4), 3)];
-    let found = summary(Grouping::Model, conversation(None, Some("large"), &answers));
+    let found = counted(Grouping::Model, conversation(None, Some("large"), &answers));
     assert_eq!(names(&found), [("large", 2), ("small \"one\"", 1)]);
     assert_eq!(
         found.groups[0].totals,
         Totals { conversations: 1, messages: 2, tokens: 7, times: Some((1, 3)) }
     );
     assert_eq!(found.total, Totals { conversations: 1, messages: 3, tokens: u64::MAX, times: Some((1, 3)) });
-    let unknown = summary(Grouping::Model, conversation(None, None, &answers[..1]));
+    let unknown = counted(Grouping::Model, conversation(None, None, &answers[..1]));
     assert_eq!(names(&unknown), [("", 1)]);
 }
 
@@ -82,11 +82,11 @@ fn a_directory_that_is_no_text_is_none() {
         (Some(r#"{"a": 1}"#), ""),
         (None, ""),
     ] {
-        let found = summary(Grouping::Project, conversation(raw, None, &[(None, None, 1)]));
+        let found = counted(Grouping::Project, conversation(raw, None, &[(None, None, 1)]));
         assert_eq!(names(&found), [(expected, 1)], "{raw:?}");
     }
     let long = format!(r#"{{"cwd": "{}"}}"#, "ü".repeat(MAX_NAME_BYTES));
-    let found = summary(Grouping::Project, conversation(Some(&long), None, &[]));
+    let found = counted(Grouping::Project, conversation(Some(&long), None, &[]));
     assert_eq!(found.groups[0].name.len(), MAX_NAME_BYTES);
     assert_eq!(found.groups[0].totals, Totals { conversations: 1, ..Totals::default() });
 }
@@ -96,20 +96,20 @@ fn months_begin_in_utc_and_the_newest_comes_first() {
     let second = 1_000_000;
     let march = 1_772_323_200 * second; // 2026-03-01T00:00:00Z
     let answers = [(None, None, march - 1), (None, None, march), (None, None, UNKNOWN_TIME)];
-    let found = summary(Grouping::Month, conversation(None, None, &answers));
+    let found = counted(Grouping::Month, conversation(None, None, &answers));
     assert_eq!(names(&found), [("2026-03", 1), ("2026-02", 1), ("", 1)]);
     assert_eq!(found.total.times, Some((march - 1, march)));
 }
 
 #[test]
 fn more_groups_than_are_told_apart_are_counted_together() {
-    let mut summary = Summary::new(Grouping::Project);
+    let mut stats = ConversationStats::new(Grouping::Project);
     let one = Totals { conversations: 1, messages: 2, tokens: 3, times: Some((5, 6)) };
     for number in 0..MAX_GROUPS + 2 {
-        summary.count(format!("/{number}"), one);
+        stats.count(format!("/{number}"), one);
     }
-    summary.count("/0".to_owned(), one);
-    let found = summary.largest(1);
+    stats.count("/0".to_owned(), one);
+    let found = stats.largest(1);
     assert_eq!(names(&found), [("/0", 4)]);
     assert_eq!(found.other_groups, MAX_GROUPS as u64);
     let others = MAX_GROUPS as u64 + 1;

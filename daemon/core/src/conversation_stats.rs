@@ -85,7 +85,7 @@ pub struct LargestGroups {
 
 /// Counts conversations one by one.
 #[derive(Debug)]
-pub struct Summary {
+pub struct ConversationStats {
     grouping: Grouping,
     groups: BTreeMap<String, Totals>,
     /// What came after [`MAX_GROUPS`].
@@ -109,8 +109,8 @@ struct WorkingDirectory<'a> {
     cwd: Cow<'a, str>,
 }
 
-impl Summary {
-    /// Returns a summary of no conversations.
+impl ConversationStats {
+    /// Returns the counts of no conversations.
     #[must_use]
     pub fn new(grouping: Grouping) -> Self {
         Self { grouping, groups: BTreeMap::new(), rest: Totals::default(), total: Totals::default() }

@@ -1,6 +1,6 @@
-//! `SummarizeConversations`.
+//! `GetConversationStats`.
 
-use satchel_core::summary::{Group, Grouping, LargestGroups, Summary, Totals};
+use satchel_core::conversation_stats::{ConversationStats, Group, Grouping, LargestGroups, Totals};
 use satchel_proto::{integers::signed, v1};
 
 use super::has_attribution;
@@ -15,11 +15,11 @@ const PAGE_ROWS: usize = 500;
 const DEFAULT_GROUPS: usize = 50;
 const MAX_GROUPS: usize = 1_000;
 
-pub(super) fn summarize(
+pub(super) fn get(
     state: &CallState,
-    request: v1::SummarizeConversationsRequest,
-) -> Result<v1::SummarizeConversationsResponse, CallError> {
-    let v1::SummarizeConversationsRequest { filter, group_by, max_groups } = request;
+    request: v1::GetConversationStatsRequest,
+) -> Result<v1::GetConversationStatsResponse, CallError> {
+    let v1::GetConversationStatsRequest { filter, group_by, max_groups } = request;
     let grouping = grouping_from_wire(group_by)?;
     let max_groups = match usize::try_from(max_groups) {
         Ok(0) => DEFAULT_GROUPS,
@@ -27,7 +27,7 @@ pub(super) fn summarize(
         Err(_) => return Err(CallError::invalid_field("max_groups", "must not be negative")),
     };
     let (query, attributed) = filter_from_wire(filter)?;
-    let (mut summary, revision, mut after) = (Summary::new(grouping), state.store.revision(), None);
+    let (mut stats, revision, mut after) = (ConversationStats::new(grouping), state.store.revision(), None);
     loop {
         let page = state.store.conversations(&query, after.as_ref(), PAGE_ROWS, revision)?;
         for row in page.items {
@@ -35,7 +35,7 @@ pub(super) fn summarize(
                 && has_attribution(state, &attributed, &row.id, revision)?;
             let record = if shown { state.store.conversation(&row.id, Some(revision))? } else { None };
             if let Some(record) = record {
-                summary.add(&state.store, &record)?;
+                stats.add(&state.store, &record)?;
             }
         }
         after = page.next;
@@ -43,8 +43,8 @@ pub(super) fn summarize(
             break;
         }
     }
-    let answer = groups_to_wire(summary.largest(max_groups));
-    Ok(v1::SummarizeConversationsResponse { header: Some(state.header_at(revision)), ..answer })
+    let answer = groups_to_wire(stats.largest(max_groups));
+    Ok(v1::GetConversationStatsResponse { header: Some(state.header_at(revision)), ..answer })
 }
 
 fn grouping_from_wire(wire: i32) -> Result<Grouping, CallError> {
@@ -61,11 +61,11 @@ fn grouping_from_wire(wire: i32) -> Result<Grouping, CallError> {
     }
 }
 
-fn groups_to_wire(largest: LargestGroups) -> v1::SummarizeConversationsResponse {
+fn groups_to_wire(largest: LargestGroups) -> v1::GetConversationStatsResponse {
     let LargestGroups { groups, others, other_groups, total } = largest;
     let group_to_wire =
         |Group { name, totals }| v1::ConversationGroup { name, totals: Some(totals_to_wire(totals)) };
-    v1::SummarizeConversationsResponse {
+    v1::GetConversationStatsResponse {
         groups: groups.into_iter().map(group_to_wire).collect(),
         others: (other_groups > 0).then(|| totals_to_wire(others)),
         other_groups: signed(other_groups),

@@ -1,4 +1,4 @@
-//! `SummarizeConversations`, compared with what the lists of conversations and messages say.
+//! `GetConversationStats`, compared with what the lists of conversations and messages say.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -123,8 +123,8 @@ fn check_totals(totals: Option<v1::ConversationTotals>, counts: &Counts, what: &
     Ok(())
 }
 
-fn request(group_by: ConversationGrouping) -> v1::SummarizeConversationsRequest {
-    v1::SummarizeConversationsRequest { group_by: group_by.into(), ..Default::default() }
+fn request(group_by: ConversationGrouping) -> v1::GetConversationStatsRequest {
+    v1::GetConversationStatsRequest { group_by: group_by.into(), ..Default::default() }
 }
 
 #[tokio::test]
@@ -140,7 +140,7 @@ async fn groups_have_the_counts_of_the_lists() -> Result<()> {
         ConversationGrouping::Model,
         ConversationGrouping::Month,
     ] {
-        let answer = client.summarize_conversations(request(grouping)).await?.into_inner();
+        let answer = client.get_conversation_stats(request(grouping)).await?.into_inner();
         let expected = counted(&all, grouping);
         ensure!(expected.len() > 2, "{grouping:?} is tried with {} groups", expected.len());
         ensure!(answer.groups.len() == expected.len(), "{grouping:?}: {:?}", answer.groups);
@@ -175,9 +175,9 @@ async fn what_does_not_fit_is_counted_together() -> Result<()> {
     let daemon = TestDaemon::start().await?;
     filled(&daemon).await?;
     let mut client = Client::new(daemon.channel.clone());
-    let all = client.summarize_conversations(request(ConversationGrouping::Model)).await?.into_inner();
-    let first = v1::SummarizeConversationsRequest { max_groups: 1, ..request(ConversationGrouping::Model) };
-    let short = client.summarize_conversations(first).await?.into_inner();
+    let all = client.get_conversation_stats(request(ConversationGrouping::Model)).await?.into_inner();
+    let first = v1::GetConversationStatsRequest { max_groups: 1, ..request(ConversationGrouping::Model) };
+    let short = client.get_conversation_stats(first).await?.into_inner();
     ensure!(short.groups.as_slice() == all.groups.get(..1).context("a group")?, "{short:?}");
     ensure!(short.other_groups == i64::try_from(all.groups.len())? - 1, "{short:?}");
     let left_out = all.groups.iter().skip(1).filter_map(|group| group.totals.as_ref());
@@ -191,15 +191,15 @@ async fn what_does_not_fit_is_counted_together() -> Result<()> {
     ensure!(short.total == all.total);
 
     let filter = v1::ConversationFilter { platforms: vec!["codex".to_owned()], ..Default::default() };
-    let codex = v1::SummarizeConversationsRequest { filter: Some(filter), ..Default::default() };
-    let codex = client.summarize_conversations(codex).await?.into_inner();
+    let codex = v1::GetConversationStatsRequest { filter: Some(filter), ..Default::default() };
+    let codex = client.get_conversation_stats(codex).await?.into_inner();
     ensure!(codex.groups.len() == 1 && codex.groups[0].name == "codex", "{codex:?}");
     ensure!(codex.groups[0].totals == codex.total, "{codex:?}");
     for wrong in [
-        v1::SummarizeConversationsRequest { max_groups: -1, ..Default::default() },
-        v1::SummarizeConversationsRequest { group_by: 99, ..Default::default() },
+        v1::GetConversationStatsRequest { max_groups: -1, ..Default::default() },
+        v1::GetConversationStatsRequest { group_by: 99, ..Default::default() },
     ] {
-        let refused = client.summarize_conversations(wrong).await.err().context("accepted")?;
+        let refused = client.get_conversation_stats(wrong).await.err().context("accepted")?;
         ensure!(refused.code() == Code::InvalidArgument, "{refused:?}");
     }
     daemon.stop().await?;
@@ -214,8 +214,7 @@ async fn a_device_counts_only_what_it_sees() -> Result<()> {
     let part = v1::DevicePolicy { selection: Some(part), ..policy(DeviceRole::Reader) };
     let device = TestDevice::pair(&daemon, "reader", part).await?;
     let mut client = Client::new(device.channel.clone());
-    let seen =
-        client.summarize_conversations(v1::SummarizeConversationsRequest::default()).await?.into_inner();
+    let seen = client.get_conversation_stats(v1::GetConversationStatsRequest::default()).await?.into_inner();
     ensure!(seen.groups.len() == 1 && seen.groups[0].name == "claude-code", "{seen:?}");
     ensure!(
         seen.groups[0].totals == seen.total && seen.total.is_some_and(|total| total.messages > 0),
