@@ -47,7 +47,7 @@ pub use emit::{
 pub use error::{ErrorKind, ImportError};
 pub use evidence::{natural_key, snapshot};
 pub use importer::{Detection, Importer, Info, Summary};
-pub use json::{JsonError, Leftover, Parser};
+pub use json::{Fields, JsonError, Leftover, Parser};
 /// The PAM model. Evidence, relations and embeddings are emitted as its records.
 pub use satchel_pam as pam;
 pub use satchel_pam::record::{
