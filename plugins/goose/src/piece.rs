@@ -2,9 +2,11 @@
 
 use std::borrow::Cow;
 
-use satchel_importer::{Content, Leftover, Message, Part, Role, address::unsigned_json};
-
-use crate::fields::list_of;
+use satchel_importer::{
+    Content, Leftover, Message, Part, Role,
+    address::unsigned_json,
+    json::{EMPTY_OBJECT, array_of},
+};
 
 /// What the person wrote, a text, a thought, a call, a result, or a note of the program.
 pub(crate) struct Piece<'a> {
@@ -60,4 +62,9 @@ fn content(mut texts: Vec<Cow<'_, str>>) -> Option<Content<'_>> {
     }
     let part = |text| Part { text: Some(text), ..Part::default() };
     Some(Content::Multipart(texts.into_iter().map(part).collect()))
+}
+
+/// Joins JSON texts to the text of a list. A list in which no item says anything is empty.
+pub(crate) fn list_of(values: &[String]) -> String {
+    if values.iter().all(|value| value == EMPTY_OBJECT) { "[]".to_owned() } else { array_of(values) }
 }

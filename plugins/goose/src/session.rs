@@ -3,7 +3,7 @@
 use std::{borrow::Cow, collections::BTreeMap};
 
 use satchel_importer::{
-    Arena, Conversation, ImportError, Importer as _, JsonError, Leftover,
+    Arena, Conversation, Fields, ImportError, Importer as _, JsonError, Leftover,
     address::unsigned_json,
     json::{Value, time_of_text},
     natural_key, title,
@@ -11,7 +11,6 @@ use satchel_importer::{
 
 use crate::{
     Goose,
-    fields::Fields,
     message::{Record, is_message},
     private::without_secrets,
     reports::unless_malformed,

@@ -1,11 +1,10 @@
 //! Emits a session and its messages, and reads the files that have one message in each line.
 
-use satchel_importer::{Bundle, Element, ImportError, JsonArray, Message, RecordKind, Sink, order};
+use satchel_importer::{Bundle, Element, Fields, ImportError, JsonArray, Message, RecordKind, Sink, order};
 
 use crate::{
     artifacts::Artifacts,
     detect,
-    fields::Fields,
     ids::{self, Ids},
     layout,
     message::Record,

@@ -227,6 +227,11 @@ impl<'a> Fields<'a> {
         rest
     }
 
+    /// The first field that is left, is not empty, and is not among `known`.
+    pub fn unknown(&self, known: &[&str]) -> Option<&'a str> {
+        self.iter().map(|(key, _)| key).find(|key| !known.contains(key))
+    }
+
     /// The first field that is not among `known` and contains natural language, for [`crate::Message::unread`].
     pub fn unread(&self, known: &[&str]) -> Option<&'a str> {
         let mut rest = Leftover::default();

@@ -88,7 +88,11 @@ fn fields_are_removed_split_off_and_pushed() {
 
 #[test]
 fn unknown_fields_with_natural_language_are_noted() {
-    let fields = fields(r#"{"seed":7,"words":"Where is the tea?","more":"Is there any milk?"}"#);
+    let fields = fields(r#"{"none":{},"seed":7,"words":"Where is the tea?","more":"Is there any milk?"}"#);
+    assert_eq!(
+        (fields.unknown(&["seed"]), fields.unknown(&["seed", "words", "more"])),
+        (Some("words"), None)
+    );
     assert_eq!(fields.unread(&[]), Some("words"));
     assert_eq!(fields.unread(&["words"]), Some("more"));
     assert_eq!(fields.unread(&["words", "more"]), None);
