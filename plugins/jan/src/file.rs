@@ -8,12 +8,12 @@ use std::{
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use satchel_importer::{
-    Attachment, AttachmentKind, Bundle, JsonError, Source,
+    Attachment, AttachmentKind, Bundle, Fields, JsonError, Source,
     address::{is_uri, unsigned},
     names, sniff,
 };
 
-use crate::{data_address::decode, fields::Fields};
+use crate::data_address::decode;
 
 /// Bytes of an address that is stored as one.
 const MAX_ADDRESS: usize = 4096;

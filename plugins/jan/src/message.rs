@@ -1,10 +1,10 @@
 //! Reads one message, and what it says about those before and behind it.
 
-use satchel_importer::{Arena, ImportError, Parser, Role, json::Value, natural_key};
+use satchel_importer::{Arena, Fields, ImportError, Parser, Role, json::Value, natural_key};
 
 use crate::{
     content::Builder,
-    fields::{Fields, time_of},
+    fields::{FIELDS, time_of},
     file::Files,
     piece::Piece,
     reports::{Findings, shortened},
@@ -102,7 +102,7 @@ pub(crate) fn read<'a>(
         return Err(ImportError::malformed(format!("it is longer than {MAX_LENGTH} bytes")));
     }
     let mut json = Parser::new(text, arena);
-    let mut fields = Fields::read(&mut json)?;
+    let mut fields = FIELDS.read(&mut json)?;
     json.end()?;
     if fields.get("role") == Value::Null && fields.get("content") == Value::Null {
         return Err(ImportError::malformed("it is not a message"));

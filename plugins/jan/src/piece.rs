@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 
 use satchel_importer::{
-    Attachment, Content, Leftover, Message, Part, Role, ToolCall, address::unsigned_json,
+    Attachment, Content, Leftover, Message, Part, Role, ToolCall,
+    address::unsigned_json,
+    json::{EMPTY_OBJECT, array_of},
     tree::SIBLING_NUMBER,
 };
-
-use crate::fields::{EMPTY, list_of};
 
 /// Texts and files, a thought, a call, or a result.
 #[derive(Debug)]
@@ -63,8 +63,8 @@ impl<'a> Piece<'a> {
         parent: Option<String>,
         number: Option<usize>,
     ) -> Message<'a> {
-        if self.parts.iter().any(|part| part != EMPTY) {
-            self.rest.add_json("parts", &list_of(&self.parts));
+        if self.parts.iter().any(|part| part != EMPTY_OBJECT) {
+            self.rest.add_json("parts", &array_of(&self.parts));
         }
         if let Some(number) = number {
             self.rest.add_json(SIBLING_NUMBER, &number.to_string());

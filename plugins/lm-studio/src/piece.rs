@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 
 use satchel_importer::{
-    Attachment, Citation, Content, Leftover, Message, Part, Role, ToolCall, address::unsigned_json,
+    Attachment, Citation, Content, Leftover, Message, Part, Role, ToolCall,
+    address::unsigned_json,
+    json::{EMPTY_OBJECT, array_of},
     tree::SIBLING_NUMBER,
 };
-
-use crate::fields::{EMPTY, list_of};
 
 /// How a piece gets its id.
 #[derive(Debug)]
@@ -79,8 +79,8 @@ impl<'a> Piece<'a> {
         provider_id: bool,
     ) -> Message<'a> {
         for (key, list) in [("steps", &self.steps), ("parts", &self.parts)] {
-            if list.iter().any(|json| json != EMPTY) {
-                self.rest.add_json(key, &list_of(list));
+            if list.iter().any(|json| json != EMPTY_OBJECT) {
+                self.rest.add_json(key, &array_of(list));
             }
         }
         if let Some(number) = number {
