@@ -4,13 +4,11 @@ use std::borrow::Cow;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use satchel_importer::{
-    Arena, Attachment, AttachmentKind, JsonError, Leftover, Source, address, json::Value,
+    Arena, Attachment, AttachmentKind, Fields, JsonError, Leftover, Source, address,
+    json::{Value, parse_items},
 };
 
-use crate::{
-    digest::{digest, digest_of_json},
-    fields::{Fields, add, items},
-};
+use crate::digest::{digest, digest_of_json};
 
 /// Bytes of a file that the host accepts.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
@@ -99,7 +97,7 @@ impl<'a> Parts<'a> {
     fn add_all(&mut self, value: Value<'a>, arena: &'a Arena) -> Result<(), JsonError> {
         match value {
             Value::Raw(raw) if raw.starts_with('[') => {
-                items(raw, arena)?.into_iter().try_for_each(|item| self.add(item, arena))
+                parse_items(raw, arena)?.into_iter().try_for_each(|item| self.add(item, arena))
             }
             value => self.add(value, arena),
         }
@@ -206,7 +204,7 @@ impl<'a> Parts<'a> {
     fn keep_rest(&mut self, fields: &Fields<'a>) {
         let (mut rest, mut unknown) = (Leftover::default(), Vec::new());
         for (key, value) in fields.iter() {
-            add(&mut rest, key, value);
+            rest.add_value(key, value);
             if !KEPT.contains(&key) {
                 unknown.push(value);
             }

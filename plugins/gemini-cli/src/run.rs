@@ -3,14 +3,14 @@
 use std::{borrow::Cow, collections::BTreeSet};
 
 use satchel_importer::{
-    Arena, Bundle, Conversation, Element, ErrorKind, ImportError, Importer as _, JsonLists, Leftover,
+    Arena, Bundle, Conversation, Element, ErrorKind, Fields, ImportError, Importer as _, JsonLists, Leftover,
     RecordKind, Sink, Summary, address::unsigned_json, json::Value,
 };
 
 use crate::{
     GeminiCli, detect,
     digest::digest,
-    fields::Fields,
+    fields::KEPT,
     layout,
     line::{Line, is_message},
     memory,
@@ -321,7 +321,7 @@ fn warn(record: &Record<'_>, place: &str, state: &mut ReadState, sink: &mut Sink
         sink.warn(place, "a file in it cannot be decoded or is larger than 16 MiB; it is left out");
     }
     let mut rest = Leftover::default();
-    record.rest.add_to(&mut rest);
+    record.rest.add_to(&mut rest, &KEPT);
     let Some(field) = rest.unread().map(shortened).filter(|_| state.seen.len() < MAX_MESSAGES) else {
         return;
     };

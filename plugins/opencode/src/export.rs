@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use satchel_importer::{
-    Arena, Bundle, Element, ErrorKind, ImportError, JsonArray, JsonLists, RecordKind, Role, Sink,
+    Arena, Bundle, Element, ErrorKind, Fields, ImportError, JsonArray, JsonLists, Parser, RecordKind, Role,
+    Sink, json::array_of,
 };
 
 use crate::{
     detect,
-    fields::{Fields, list_of, value},
+    fields::value,
     message::{Info, Record, parts_of},
     order::{self, Entry, LastPieces, MAX_MESSAGES, PieceIds},
     reading::{self, MAX_LENGTH, Reports, shortened, unless_malformed},
@@ -151,10 +152,10 @@ impl Survey {
             Ok(bytes <= MAX_LIST)
         }))?;
         if pointer == "/todos" {
-            self.session.add_tasks(&list_of(texts.iter()));
+            self.session.add_tasks(&array_of(&texts));
         } else if let [text] = texts.as_slice() {
             let arena = Arena::new();
-            let fields = Fields::parse(arena.alloc_str(text), &arena).map_err(Into::into);
+            let fields = Fields::read(&mut Parser::new(arena.alloc_str(text), &arena)).map_err(Into::into);
             self.session = unless_malformed(fields.and_then(Session::read))?.unwrap_or_default();
         }
         Ok(())

@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 
 use satchel_importer::{
-    Attachment, AttachmentKind, Source,
+    Attachment, AttachmentKind, Fields, Source,
     address::{is_uri, unsigned},
 };
 
-use crate::{data_address::decode, fields::Fields};
+use crate::data_address::decode;
 
 /// Bytes of an address that is stored as one.
 const MAX_ADDRESS: usize = 4096;

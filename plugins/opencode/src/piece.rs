@@ -2,9 +2,7 @@
 
 use std::borrow::Cow;
 
-use satchel_importer::{Content, Leftover, Message, Part, Role, address::unsigned_json};
-
-use crate::fields::list_of;
+use satchel_importer::{Content, Leftover, Message, Part, Role, address::unsigned_json, json::array_of};
 
 /// A text, a thought, a call, a result or an error.
 pub(crate) struct Piece<'a> {
@@ -39,7 +37,7 @@ impl<'a> Piece<'a> {
             self.rest.add_bool("hidden", true);
         }
         if self.parts.iter().any(|part| part != "{}") {
-            self.rest.add_json("parts", &list_of(self.parts.iter()));
+            self.rest.add_json("parts", &array_of(&self.parts));
         }
         let mut message = self.message;
         message.provider_message_id = self.own_id.then(|| self.id.clone());

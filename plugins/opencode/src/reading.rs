@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use satchel_importer::{Bundle, ErrorKind, ImportError, JsonArray, Message, RecordKind, Sink};
+use satchel_importer::{Bundle, ErrorKind, Fields, ImportError, JsonArray, Message, RecordKind, Sink};
 
-use crate::{fields::Fields, message::Record, piece::Piece};
+use crate::{message::Record, piece::Piece};
 
 /// Bytes of one file, or of one message with its parts. A guest has 128 MiB for it, its decoded texts and its files.
 pub(crate) const MAX_LENGTH: usize = 16 * 1024 * 1024;
