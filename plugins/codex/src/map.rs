@@ -3,11 +3,12 @@
 use std::borrow::Cow;
 
 use satchel_importer::{
-    Content, ImportError, Leftover, Message, Part, Role, ToolInput, address::unsigned_json, natural_key,
+    Content, Fields, ImportError, Leftover, Message, Part, Role, ToolInput, address::unsigned_json,
+    natural_key,
 };
 
 use crate::{
-    fields::Fields,
+    fields::FIELD_READER,
     line::{Kind, Line},
     message_tree::Place,
 };
@@ -104,7 +105,7 @@ pub(crate) struct UnplacedMessage<'a> {
 /// Maps one line. `decode` says whether files inside the line are decoded.
 pub(crate) fn line<'a>(line: &mut Line<'a>, decode: bool) -> Result<Mapped<'a>, ImportError> {
     let arena = line.payload.arena();
-    let mut payload = std::mem::replace(&mut line.payload, Fields::none(arena));
+    let mut payload = std::mem::replace(&mut line.payload, FIELD_READER.none(arena));
     let mapped = match line.kind {
         Kind::Session => Mapped::Session(payload),
         Kind::Item => items::item(payload, decode)?,
@@ -112,9 +113,9 @@ pub(crate) fn line<'a>(line: &mut Line<'a>, decode: bool) -> Result<Mapped<'a>, 
         Kind::Compacted => items::compacted(payload),
         Kind::Agent => items::agent_message("inter_agent_communication", payload, decode)?,
         Kind::Turn => Mapped::Turn(TurnSettings {
-            id: payload.text("turn_id"),
-            model: payload.text("model"),
-            cwd: payload.text("cwd"),
+            id: payload.take_text("turn_id"),
+            model: payload.take_text("model"),
+            cwd: payload.take_text("cwd"),
         }),
         Kind::Bookkeeping(kind) => Mapped::LeftOut(kind),
         Kind::Unknown(kind) => unknown::unknown(kind, payload, decode)?,

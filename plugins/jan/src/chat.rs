@@ -9,7 +9,7 @@ use satchel_importer::{
 
 use crate::{
     Jan, detect,
-    fields::FIELDS,
+    fields::FIELD_READER,
     file::Files,
     header::Header,
     message::{self, MAX_LENGTH, Record},
@@ -280,7 +280,7 @@ fn emit(
     let mut reports = Reports::default();
     let each = |element: Element<'_>, sink: &mut Sink| {
         // Reports keys that are repeated.
-        let (Ok(_) | Err(_)) = FIELDS.read(&mut element.parser());
+        let (Ok(_) | Err(_)) = FIELD_READER.read(&mut element.parser());
         let texts = message::split(element.text(), element.arena());
         for (at, text) in texts.iter().enumerate() {
             let (place, key) = (place_of(&element, at), (element.index(), at));

@@ -11,7 +11,7 @@ use satchel_importer::{
 };
 
 use crate::{
-    fields::FIELDS,
+    fields::FIELD_READER,
     file::{self, Files},
     part::{self, ReadPart},
     piece::Piece,
@@ -52,7 +52,7 @@ impl<'a, 'f> Builder<'a, 'f> {
         }
         let Some(list) = fields.take_array("content")? else { return Ok(()) };
         for (at, value) in list.into_iter().enumerate() {
-            let read = match (value, FIELDS.of(value, fields.arena())) {
+            let read = match (value, FIELD_READER.of(value, fields.arena())) {
                 (Value::Text(text), _) => {
                     Ok(ReadPart { text: Some(text), rest: "{}".to_owned(), ..ReadPart::default() })
                 }
@@ -156,7 +156,7 @@ impl<'a, 'f> Builder<'a, 'f> {
         let Some(list) = metadata.take_array("tool_calls")? else { return Ok(()) };
         for (at, value) in list.into_iter().enumerate() {
             let place = format!("metadata.tool_calls[{at}]");
-            match FIELDS.of(value, metadata.arena()) {
+            match FIELD_READER.of(value, metadata.arena()) {
                 Ok(Some(mut entry)) => match tool::of_metadata(&mut entry) {
                     Ok(tool) => self.tool(tool, &format!("call:{at}"), entry.into_json()),
                     Err(error) => self.findings.skip(place, error),
@@ -174,7 +174,7 @@ impl<'a, 'f> Builder<'a, 'f> {
         let mut left = Vec::new();
         let mut without_text = self.files_without_text();
         for value in list {
-            let entry = FIELDS.of(value, metadata.arena())?;
+            let entry = FIELD_READER.of(value, metadata.arena())?;
             let Some((mut entry, name)) = entry.and_then(|mut entry| {
                 let name = entry.take_text("name")?;
                 Some((entry, name))

@@ -3,7 +3,7 @@
 use satchel_importer::json::{FieldReader, Value, time_of_text};
 
 /// An empty text counts as no value, and is not kept.
-pub(crate) const FIELDS: FieldReader = FieldReader::new().without_empty_texts();
+pub(crate) const FIELD_READER: FieldReader = FieldReader::new().without_empty_texts();
 
 /// A time in microseconds; zero says that there is none yet.
 pub(crate) fn time_of(value: Value<'_>) -> Option<i64> {

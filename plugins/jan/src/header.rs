@@ -7,7 +7,7 @@ use satchel_importer::{
     json::{Value, array_of},
 };
 
-use crate::fields::{FIELDS, time_of};
+use crate::fields::{FIELD_READER, time_of};
 
 /// Bytes of a file about a thread, and of a field of an export. Real ones have some thousand.
 const MAX_LENGTH: usize = 4 * 1024 * 1024;
@@ -68,7 +68,7 @@ impl Header {
                 return Err(ImportError::malformed("the file has another thread already"));
             }
             let mut json = element.parser();
-            let fields = FIELDS.read(&mut json)?;
+            let fields = FIELD_READER.read(&mut json)?;
             json.end()?;
             found = Some(Self::read(fields)?);
             Ok(())
@@ -128,7 +128,7 @@ impl Header {
         let Some(list) = fields.take_array("assistants")? else { return Ok(()) };
         let mut kept = Vec::with_capacity(list.len());
         for (at, value) in list.into_iter().enumerate() {
-            let Some(mut assistant) = FIELDS.of(value, fields.arena())? else {
+            let Some(mut assistant) = FIELD_READER.of(value, fields.arena())? else {
                 kept.push(value.json().into_owned());
                 continue;
             };

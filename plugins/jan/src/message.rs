@@ -4,7 +4,7 @@ use satchel_importer::{Arena, Fields, ImportError, Parser, Role, json::Value, na
 
 use crate::{
     content::Builder,
-    fields::{FIELDS, time_of},
+    fields::{FIELD_READER, time_of},
     file::Files,
     piece::Piece,
     reports::{Findings, shortened},
@@ -102,7 +102,7 @@ pub(crate) fn read<'a>(
         return Err(ImportError::malformed(format!("it is longer than {MAX_LENGTH} bytes")));
     }
     let mut json = Parser::new(text, arena);
-    let mut fields = FIELDS.read(&mut json)?;
+    let mut fields = FIELD_READER.read(&mut json)?;
     json.end()?;
     if fields.get("role") == Value::Null && fields.get("content") == Value::Null {
         return Err(ImportError::malformed("it is not a message"));

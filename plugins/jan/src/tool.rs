@@ -7,7 +7,7 @@ use satchel_importer::{
     json::{Value, parse_items},
 };
 
-use crate::fields::FIELDS;
+use crate::fields::FIELD_READER;
 
 /// A call whose tool has no name.
 const UNNAMED: &str = "unnamed";
@@ -67,7 +67,7 @@ fn answer<'a>(value: Value<'a>, arena: &'a Arena) -> Result<Option<Cow<'a, str>>
         Value::Null | Value::Text("") => None,
         Value::Text(text) => Some(text.into()),
         Value::Raw(raw) => {
-            let texts = match FIELDS.of(value, arena)? {
+            let texts = match FIELD_READER.of(value, arena)? {
                 Some(mut fields) => {
                     let list = fields.take_array("content")?;
                     // What stands beside the list, such as an error, must not be lost.
@@ -85,8 +85,11 @@ fn answer<'a>(value: Value<'a>, arena: &'a Arena) -> Result<Option<Cow<'a, str>>
 fn plain_texts(list: &[Value<'_>], arena: &Arena) -> Result<Option<String>, JsonError> {
     let mut texts = Vec::with_capacity(list.len());
     for value in list {
-        let Some(mut part) =
-            value.raw().map(|raw| arena.alloc_str(raw)).map(|raw| FIELDS.parse(raw, arena)).transpose()?
+        let Some(mut part) = value
+            .raw()
+            .map(|raw| arena.alloc_str(raw))
+            .map(|raw| FIELD_READER.parse(raw, arena))
+            .transpose()?
         else {
             return Ok(None);
         };

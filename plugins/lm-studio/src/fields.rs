@@ -6,7 +6,7 @@ use satchel_importer::{
 };
 
 /// An empty text counts as no value, and is not kept.
-pub(crate) const FIELDS: FieldReader = FieldReader::new().without_empty_texts();
+pub(crate) const FIELD_READER: FieldReader = FieldReader::new().without_empty_texts();
 
 /// Removes `key`, and returns the items if its value is a list; any other value is the only item.
 pub(crate) fn take_items<'a>(fields: &mut Fields<'a>, key: &str) -> Result<Vec<Value<'a>>, JsonError> {

@@ -4,7 +4,7 @@ use satchel_importer::{Element, Fields, ImportError, JsonError, Role, json::Valu
 
 use crate::{
     budget::Budget,
-    fields::{FIELDS, take_items},
+    fields::{FIELD_READER, take_items},
     files::Files,
     piece::Piece,
     reports::{Findings, shortened},
@@ -48,7 +48,7 @@ pub(crate) fn read<'a>(element: &Element<'a>, files: Option<&Files<'_>>) -> Resu
         return Err(ImportError::malformed(format!("it is longer than {MAX_LENGTH} bytes")));
     }
     let mut json = element.parser();
-    let mut fields = FIELDS.read(&mut json)?;
+    let mut fields = FIELD_READER.read(&mut json)?;
     json.end()?;
     let listed = fields.take_array("versions")?;
     let listed = listed.ok_or_else(|| ImportError::malformed("it has no list of versions"))?;
@@ -98,11 +98,11 @@ fn read_version<'a>(
     files: Option<&Files<'_>>,
 ) -> Result<Version<'a>, ImportError> {
     let raw = value.object().ok_or_else(|| ImportError::malformed("it is not an object"))?;
-    let mut fields = FIELDS.parse(raw, element.arena())?;
+    let mut fields = FIELD_READER.parse(raw, element.arena())?;
     let role = role(&mut fields, findings);
     let (steps, content) = (take_items(&mut fields, "steps")?, take_items(&mut fields, "content")?);
     leave_out_repetition(&mut fields, &content)?;
-    let first = steps.iter().find_map(|step| FIELDS.of(*step, element.arena()).ok().flatten());
+    let first = steps.iter().find_map(|step| FIELD_READER.of(*step, element.arena()).ok().flatten());
     let id = first.as_ref().and_then(step::id_of);
     let model = fields.object("senderInfo")?.get("senderName").nonempty_text();
     let block =
@@ -167,7 +167,7 @@ fn leave_out_repetition<'a>(fields: &mut Fields<'a>, content: &[Value<'a>]) -> R
     given.take("role");
     let arena = fields.arena();
     let same = |one: Value<'a>, other: Value<'a>| -> Result<bool, JsonError> {
-        let pair = FIELDS.of(one, arena)?.zip(FIELDS.of(other, arena)?);
+        let pair = FIELD_READER.of(one, arena)?.zip(FIELD_READER.of(other, arena)?);
         Ok(pair.map_or(one == other, |(one, other)| one.iter().eq(other.iter())))
     };
     let mut repeats = given.iter().next().is_none() && parts.len() == content.len();

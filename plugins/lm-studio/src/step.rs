@@ -9,7 +9,7 @@ use satchel_importer::{
 
 use crate::{
     budget::{Budget, TOO_MANY},
-    fields::FIELDS,
+    fields::FIELD_READER,
     files::Files,
     layout,
     part::{self, ReadPart, What},
@@ -104,7 +104,7 @@ impl<'a, 'f> Builder<'a, 'f> {
 
     /// Adds the step with this number. One that cannot be read costs only itself.
     pub(crate) fn step(&mut self, index: usize, step: Value<'a>, role: Role) {
-        let reason = match self.budget.take_item().then(|| FIELDS.of(step, self.arena)) {
+        let reason = match self.budget.take_item().then(|| FIELD_READER.of(step, self.arena)) {
             None => TOO_MANY.to_owned(),
             Some(Ok(Some(step))) => match self.read_step(index, step, role) {
                 Ok(()) => return,
@@ -140,7 +140,7 @@ impl<'a, 'f> Builder<'a, 'f> {
                 if step.get("content") == Value::Null
                     && let Some(text) = step.take_text("text")
                 {
-                    let mut part = FIELDS.none(step.arena());
+                    let mut part = FIELD_READER.none(step.arena());
                     part.push("type", Value::Text("text"));
                     part.push("text", Value::Text(text));
                     let part = part.into_json();
@@ -257,7 +257,7 @@ impl<'a, 'f> Builder<'a, 'f> {
             let rest = EMPTY_OBJECT.to_owned();
             return Ok(ReadPart { what: What::Text(text), unknown: false, kind: None, unread: None, rest });
         }
-        let fields = FIELDS.of(value, self.arena).map_err(|error| error.to_string())?;
+        let fields = FIELD_READER.of(value, self.arena).map_err(|error| error.to_string())?;
         let fields = fields.ok_or("it is not an object")?;
         part::read(fields, self.files).map_err(|error| error.to_string())
     }
@@ -350,7 +350,7 @@ fn without_bulk(info: &mut Fields<'_>) -> Result<(), JsonError> {
         if let Some(list) = config.take_array("fields")? {
             let mut kept = Vec::with_capacity(list.len());
             for value in list {
-                let Some(mut field) = FIELDS.of(value, config.arena())? else {
+                let Some(mut field) = FIELD_READER.of(value, config.arena())? else {
                     kept.push(value.json().into_owned());
                     continue;
                 };

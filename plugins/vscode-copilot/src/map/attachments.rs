@@ -4,13 +4,13 @@ use std::borrow::Cow;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use satchel_importer::{
-    Arena, Attachment, AttachmentKind, JsonError, Parser, Source,
+    Arena, Attachment, AttachmentKind, Fields, JsonError, Parser, Source,
     address::{is_uri, unsigned},
     json::{Object, Value},
 };
 
 use super::{Draft, Exchange, Warning};
-use crate::{fields::Fields, uri};
+use crate::{fields::FIELD_READER, uri};
 
 /// The host accepts 16 MiB of bytes in one attachment.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
@@ -28,10 +28,10 @@ pub(super) fn take<'a>(
     found: &mut Exchange<'a>,
 ) -> Result<(), JsonError> {
     const KEY: &str = "variableData";
-    let Some(mut data) = fields.object(KEY)? else { return Ok(()) };
+    let Some(mut data) = fields.take_object(KEY)? else { return Ok(()) };
     let mut kept = Vec::new();
-    for entry in data.list("variables")?.unwrap_or_default() {
-        let Some(mut entry_fields) = Fields::of(entry, fields.arena())? else {
+    for entry in data.take_array("variables")?.unwrap_or_default() {
+        let Some(mut entry_fields) = FIELD_READER.of(entry, fields.arena())? else {
             kept.push(entry.json());
             continue;
         };

@@ -11,9 +11,9 @@ use crate::{
 /// ```
 /// use satchel_importer::{Arena, json::FieldReader};
 /// /// Real ones have tens.
-/// const FIELDS: FieldReader = FieldReader::new().max_members(1000);
+/// const FIELD_READER: FieldReader = FieldReader::new().max_members(1000);
 /// let arena = Arena::new();
-/// let fields = FIELDS.parse(r#"{"id":"a"}"#, &arena).expect("it is JSON");
+/// let fields = FIELD_READER.parse(r#"{"id":"a"}"#, &arena).expect("it is JSON");
 /// assert_eq!(fields.id("id"), Some("a"));
 /// ```
 #[derive(Clone, Copy, Debug)]
