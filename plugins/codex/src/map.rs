@@ -216,11 +216,3 @@ fn role_name(role: Role) -> &'static str {
         Role::Tool => "tool",
     }
 }
-
-/// The beginning of a name.
-fn shortened(name: &str) -> String {
-    name.chars().take(MAX_NAME).collect()
-}
-
-/// Characters of a name in a warning.
-const MAX_NAME: usize = 64;

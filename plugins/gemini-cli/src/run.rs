@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::BTreeSet};
 
 use satchel_importer::{
     Arena, Bundle, Conversation, Element, ErrorKind, Fields, ImportError, Importer as _, JsonLists, Leftover,
-    RecordKind, Sink, Summary, address::unsigned_json, json::Value,
+    RecordKind, Sink, Summary, address::unsigned_json, json::Value, warnings::shortened,
 };
 
 use crate::{
@@ -25,8 +25,6 @@ const SUBAGENT: &str = "subagent";
 const MAX_ROOT: u64 = 4096;
 /// Unknown types of which there is a warning; one is enough to see that the format has changed.
 const MAX_WARNED: usize = 64;
-/// Characters of a name in a warning.
-const MAX_NAME: usize = 64;
 /// The fields of a file with one object. All but the messages were read in the first pass.
 const LISTS: [(&str, RecordKind); 9] = [
     ("messages", RecordKind::Message),
@@ -332,8 +330,4 @@ fn warn(record: &Record<'_>, place: &str, state: &mut ReadState, sink: &mut Sink
             &format!("the message repeats an earlier one; its field {field:?} is unknown and new"),
         );
     }
-}
-
-fn shortened(name: &str) -> String {
-    name.chars().take(MAX_NAME).collect()
 }

@@ -5,13 +5,14 @@ use std::collections::BTreeSet;
 use satchel_importer::{
     Arena, Bundle, Element, ErrorKind, Fields, ImportError, JsonArray, JsonLists, RecordKind, Sink,
     json::{Value, parse_items},
+    unless_malformed,
+    warnings::shortened,
 };
 
 use crate::{
     artifacts::Artifacts,
     detect,
     message::Record,
-    reports::{shortened, unless_malformed},
     session::{Facts, KNOWN, LISTS, MAX_FIELD, Session, SessionNames},
     transcript::{MAX_LENGTH, Transcript, fields_of},
 };

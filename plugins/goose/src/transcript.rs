@@ -1,6 +1,9 @@
 //! Emits a session and its messages, and reads the files that have one message in each line.
 
-use satchel_importer::{Bundle, Element, Fields, ImportError, JsonArray, Message, RecordKind, Sink, order};
+use satchel_importer::{
+    Bundle, Element, Fields, ImportError, JsonArray, Message, RecordKind, Sink, order, unless_malformed,
+    warnings::shortened,
+};
 
 use crate::{
     artifacts::Artifacts,
@@ -9,7 +12,7 @@ use crate::{
     layout,
     message::Record,
     piece::Piece,
-    reports::{Reports, shortened, unless_malformed},
+    reports::Reports,
     session::{Facts, Session, SessionNames, is_header},
 };
 

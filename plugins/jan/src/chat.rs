@@ -5,6 +5,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 use satchel_importer::{
     Arena, Bundle, Conversation, Element, ErrorKind, ImportError, Importer as _, JsonArray, JsonLists,
     Message, RecordKind, Role, Sink, address::unsigned_json, natural_key, order as times, title,
+    warnings::shortened,
 };
 
 use crate::{
@@ -15,7 +16,7 @@ use crate::{
     message::{self, MAX_LENGTH, Record},
     order::{self, Entry, Order},
     piece::Common,
-    reports::{Findings, Reports, shortened},
+    reports::{Findings, Reports},
 };
 
 /// Messages of a thread. Those beyond are skipped.

@@ -1,13 +1,15 @@
 //! Reads one message, and what it says about those before and behind it.
 
-use satchel_importer::{Arena, Fields, ImportError, Parser, Role, json::Value, natural_key};
+use satchel_importer::{
+    Arena, Fields, ImportError, Parser, Role, json::Value, natural_key, warnings::shortened,
+};
 
 use crate::{
     content::Builder,
     fields::{FIELD_READER, time_of},
     file::Files,
     piece::Piece,
-    reports::{Findings, shortened},
+    reports::Findings,
 };
 
 /// Bytes of one message. A guest has 128 MiB for it, its decoded texts and its files.

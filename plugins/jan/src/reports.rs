@@ -2,14 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use satchel_importer::{ImportError, RecordKind, Sink};
+use satchel_importer::{
+    ImportError, RecordKind, Sink,
+    warnings::{Warnings, shortened},
+};
 
-/// Different warnings about one thread.
-const MAX_WARNINGS: usize = 64;
 /// The warning instead of all further ones.
 const NOT_LISTED: &str = "there are more kinds of warnings about this thread, which are not listed";
-/// Characters of a name in a warning.
-const MAX_NAME: usize = 64;
 
 /// What a message has that cannot be read or is not understood.
 #[derive(Debug, Default)]
@@ -35,8 +34,14 @@ impl Findings {
 }
 
 /// What was reported about one thread.
-#[derive(Debug, Default)]
-pub(crate) struct Reports(BTreeSet<String>);
+#[derive(Debug)]
+pub(crate) struct Reports(Warnings);
+
+impl Default for Reports {
+    fn default() -> Self {
+        Self(Warnings::new(NOT_LISTED))
+    }
+}
 
 impl Reports {
     pub(crate) fn add(
@@ -49,19 +54,8 @@ impl Reports {
             sink.skip(RecordKind::Message, &format!("{place}#{inside}"), &reason)?;
         }
         for warning in findings.warnings {
-            if self.0.len() > MAX_WARNINGS || self.0.contains(&warning) {
-                continue;
-            }
-            // The last one stands for all others.
-            let shown = if self.0.len() < MAX_WARNINGS { &warning } else { NOT_LISTED };
-            sink.warn(place, shown);
-            self.0.insert(warning);
+            self.0.warn(place, warning, sink);
         }
         Ok(())
     }
-}
-
-/// The beginning of a name, for a warning.
-pub(crate) fn shortened(name: &str) -> String {
-    name.chars().take(MAX_NAME).collect()
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use satchel_importer::{
     Bundle, Content, Conversation, Element, ErrorKind, ImportError, Importer as _, JsonArray, JsonLists,
-    Message, RecordKind, Role, Sink, address::unsigned_json, natural_key, title,
+    Message, RecordKind, Role, Sink, address::unsigned_json, natural_key, title, warnings::shortened,
 };
 
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
     layout,
     message::{self, Entry, MAX_LENGTH, Version},
     piece::IdSource,
-    reports::{Reports, shortened},
+    reports::Reports,
 };
 
 /// Characters of a title that is made of the first prompt.

@@ -7,9 +7,10 @@ use std::{
 
 use satchel_importer::{
     Arena, Attachment, AttachmentKind, Bundle, Fields, JsonError, Parser, Source, json::Value, sniff,
+    warnings::shortened,
 };
 
-use crate::{fields::FIELD_READER, layout, reports::shortened};
+use crate::{fields::FIELD_READER, layout};
 
 /// Bytes of a file that describes a file of the person: it has a small picture of it.
 const MAX_DESCRIPTION: u64 = 4 * 1024 * 1024;

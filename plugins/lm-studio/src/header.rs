@@ -8,13 +8,13 @@ use std::{
 use satchel_importer::{
     Arena, Bundle, Element, ImportError, JsonArray, JsonError, Leftover, Parser,
     json::{Value, parse_items},
+    warnings::shortened,
 };
 
 use crate::{
     fields::{FIELD_READER, time_of},
     layout,
     message::MAX_LENGTH,
-    reports::shortened,
 };
 
 /// The list of messages.

@@ -1,13 +1,15 @@
 //! Takes one entry of `messages` apart: its versions, of which the person sees one.
 
-use satchel_importer::{Element, Fields, ImportError, JsonError, Role, json::Value, natural_key};
+use satchel_importer::{
+    Element, Fields, ImportError, JsonError, Role, json::Value, natural_key, warnings::shortened,
+};
 
 use crate::{
     budget::Budget,
     fields::{FIELD_READER, take_items},
     files::Files,
     piece::Piece,
-    reports::{Findings, shortened},
+    reports::Findings,
     step::{self, Block, Builder},
 };
 

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use satchel_importer::{ImportError, RecordKind, Sink};
+use satchel_importer::{
+    ImportError, RecordKind, Sink,
+    warnings::{Warnings, shortened},
+};
 
-/// Different warnings about one chat.
-const MAX_WARNINGS: usize = 64;
+/// The warning instead of all further ones.
+const NOT_LISTED: &str = "here and below there are more kinds of unknown fields and types than are listed";
 /// Skips within one entry that are listed; the others are counted.
 const MAX_SKIPS: usize = 1000;
-/// Characters of a name in a warning.
-const MAX_NAME: usize = 64;
 
 /// What a message has that cannot be read or is not understood.
 #[derive(Debug, Default)]
@@ -31,7 +32,7 @@ impl Findings {
     }
 
     pub(crate) fn warn(&mut self, warning: impl Into<String>) {
-        if self.warnings.len() < MAX_WARNINGS {
+        if self.warnings.len() < Warnings::MAX {
             self.warnings.insert(warning.into());
         } else {
             let warning = warning.into();
@@ -51,10 +52,13 @@ impl Findings {
 }
 
 /// What was reported about one chat.
-#[derive(Debug, Default)]
-pub(crate) struct Reports {
-    warnings: BTreeSet<String>,
-    more_warnings: bool,
+#[derive(Debug)]
+pub(crate) struct Reports(Warnings);
+
+impl Default for Reports {
+    fn default() -> Self {
+        Self(Warnings::new(NOT_LISTED))
+    }
 }
 
 impl Reports {
@@ -71,29 +75,12 @@ impl Reports {
             let reason = format!("{} more parts of it cannot be read either", findings.more_skips);
             sink.skip(RecordKind::Message, place, &reason)?;
         }
-        let mut more = findings.more_warnings;
         for warning in findings.warnings {
-            if self.warnings.contains(&warning) {
-                continue;
-            }
-            if self.warnings.len() < MAX_WARNINGS {
-                sink.warn(place, &warning);
-                self.warnings.insert(warning);
-            } else {
-                more = true;
-            }
+            self.0.warn(place, warning, sink);
         }
-        if more && !std::mem::replace(&mut self.more_warnings, true) {
-            sink.warn(
-                place,
-                "here and below there are more kinds of unknown fields and types than are listed",
-            );
+        if findings.more_warnings {
+            self.0.warn_of_more(place, sink);
         }
         Ok(())
     }
-}
-
-/// The beginning of a name, for a warning.
-pub(crate) fn shortened(name: &str) -> String {
-    name.chars().take(MAX_NAME).collect()
 }

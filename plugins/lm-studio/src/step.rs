@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use satchel_importer::{
     Arena, Citation, Fields, ImportError, JsonError, Role,
     json::{EMPTY_OBJECT, Value, array_of},
+    warnings::shortened,
 };
 
 use crate::{
@@ -14,7 +15,7 @@ use crate::{
     layout,
     part::{self, ReadPart, What},
     piece::{IdSource, Piece},
-    reports::{Findings, shortened},
+    reports::Findings,
 };
 
 /// Bytes of an id. A longer one counts as absent.

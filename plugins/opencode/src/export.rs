@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use satchel_importer::{
     Arena, Bundle, Element, ErrorKind, Fields, ImportError, JsonArray, JsonLists, Parser, RecordKind, Role,
-    Sink, json::array_of,
+    Sink, json::array_of, unless_malformed, warnings::shortened,
 };
 
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
     fields::value,
     message::{Info, Record, parts_of},
     order::{self, Entry, LastPieces, MAX_MESSAGES, PieceIds},
-    reading::{self, MAX_LENGTH, Reports, shortened, unless_malformed},
+    reading::{self, MAX_LENGTH, Reports},
     session::{Facts, MAX_LIST, Session},
 };
 

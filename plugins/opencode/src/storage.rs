@@ -2,14 +2,17 @@
 
 use std::{borrow::Cow, collections::BTreeSet};
 
-use satchel_importer::{Arena, Bundle, ErrorKind, Fields, ImportError, Parser, RecordKind, Role, Sink};
+use satchel_importer::{
+    Arena, Bundle, ErrorKind, Fields, ImportError, Parser, RecordKind, Role, Sink, unless_malformed,
+    warnings::shortened,
+};
 
 use crate::{
     detect,
     fields::{id_of_name, value},
     message::{Info, PartText, Record},
     order::{self, Entry, MAX_MESSAGES, PieceIds},
-    reading::{self, MAX_LENGTH, Reports, peek_object, read_object, shortened, unless_malformed},
+    reading::{self, MAX_LENGTH, Reports, peek_object, read_object},
     session::{Facts, Session},
     storage_index::{Key, SessionFiles, StorageIndex},
 };

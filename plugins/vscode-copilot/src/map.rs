@@ -148,11 +148,3 @@ fn markdown<'a>(value: Value<'a>, arena: &'a Arena) -> Option<&'a str> {
         Value::Null => None,
     }
 }
-
-/// The beginning of a name.
-fn shortened(name: &str) -> String {
-    name.chars().take(MAX_NAME).collect()
-}
-
-/// Characters of a name in a warning.
-const MAX_NAME: usize = 64;

@@ -11,6 +11,7 @@ pub mod order;
 pub mod sniff;
 pub mod title;
 pub mod tree;
+pub mod warnings;
 
 #[cfg(not(target_arch = "wasm32"))]
 pub mod testkit;
@@ -44,7 +45,7 @@ pub use emit::{
     Attachment, AttachmentKind, Citation, Content, Conversation, Message, Part, PartKind, Participant, Role,
     Source, ToolCall, ToolInput,
 };
-pub use error::{ErrorKind, ImportError};
+pub use error::{ErrorKind, ImportError, unless_malformed};
 pub use evidence::{natural_key, snapshot};
 pub use importer::{Detection, Importer, Info, Summary};
 pub use json::{Fields, JsonError, Leftover, Parser};

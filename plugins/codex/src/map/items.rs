@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use satchel_importer::{Fields, ImportError, Role, json::Value};
+use satchel_importer::{Fields, ImportError, Role, json::Value, warnings::shortened};
 
-use super::{Mapped, Origin, UnplacedMessage, Warning, calls, parts::Parts, shortened, unknown};
+use super::{Mapped, Origin, UnplacedMessage, Warning, calls, parts::Parts, unknown};
 use crate::{
     fields::{FIELD_READER, KEPT, take_id},
     injected,

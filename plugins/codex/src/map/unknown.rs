@@ -1,8 +1,8 @@
 //! Lines and items of unknown types. Their text becomes a message, so that nothing is lost when Codex adds a type.
 
-use satchel_importer::{Fields, ImportError, Role, json::Value};
+use satchel_importer::{Fields, ImportError, Role, json::Value, warnings::shortened};
 
-use super::{Mapped, Origin, UnplacedMessage, Warning, parts::Parts, shortened};
+use super::{Mapped, Origin, UnplacedMessage, Warning, parts::Parts};
 use crate::fields::KEPT;
 /// Fields that may hold the text.
 const TEXTS: [&str; 4] = ["text", "message", "content", "payload"];

@@ -1,8 +1,8 @@
 //! Parts of an answer that are neither the model's words nor calls: what the program says or asks, and parts of unknown types.
 
-use satchel_importer::{Fields, JsonError, Role, json::Value};
+use satchel_importer::{Fields, JsonError, Role, json::Value, warnings::shortened};
 
-use super::{Draft, Exchange, Warning, markdown, shortened};
+use super::{Draft, Exchange, Warning, markdown};
 use crate::fields::FIELD_READER;
 /// Types that hold no message: steps of the page and states of the program.
 const LEFT_OUT: [&str; 14] = [

@@ -1,8 +1,8 @@
 //! What the person wrote, with the context that was attached to it.
 
-use satchel_importer::{Arena, Fields, JsonError, Role, json::Value};
+use satchel_importer::{Arena, Fields, JsonError, Role, json::Value, warnings::shortened};
 
-use super::{Draft, Exchange, Warning, attachments, shortened};
+use super::{Draft, Exchange, Warning, attachments};
 use crate::fields::{FIELD_READER, take_time};
 /// Fields that are known and kept as they are.
 const KEPT: [&str; 24] = [
