@@ -5,6 +5,7 @@
 
 pub mod address;
 pub mod array;
+pub mod bytes;
 pub mod json;
 pub mod names;
 pub mod order;
