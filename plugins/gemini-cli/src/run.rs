@@ -101,9 +101,10 @@ impl SessionFile<'_> {
         let outcome = JsonLists::new(self.path, &LISTS).each(self.bundle, sink, |list, element, sink| {
             if list == 0 { self.saved_message(&element, &mut state, sink) } else { Ok(()) }
         })?;
-        for name in outcome.others {
-            sink.warn(self.path, &format!("its field {:?} is unknown and was not read", shortened(&name)));
+        for name in &outcome.others {
+            sink.warn(self.path, &format!("its field {:?} is unknown and was not read", shortened(name)));
         }
+        outcome.warn_of_more_others(self.path, sink);
         if let Some(offset) = layout::behind_object(self.bundle, self.path)? {
             let place = format!("{}@{offset}", self.path);
             sink.skip(RecordKind::Conversation, &place, "it stands behind the session and is not read")?;

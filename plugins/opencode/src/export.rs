@@ -62,9 +62,10 @@ pub(crate) fn read(bundle: &Bundle, path: &str, sink: &mut Sink) -> Result<(), I
         }
         survey.message(&element, &mut ids, &mut reports, sink)
     })?;
-    for name in outcome.others {
-        sink.warn(path, &format!("its field {:?} is unknown and was not read", shortened(&name)));
+    for name in &outcome.others {
+        sink.warn(path, &format!("its field {:?} is unknown and was not read", shortened(name)));
     }
+    outcome.warn_of_more_others(path, sink);
     report_others(bundle, path, sink)
 }
 
