@@ -3,8 +3,7 @@
 use std::borrow::Cow;
 
 use satchel_importer::{
-    Content, Fields, ImportError, Leftover, Message, Part, Role, ToolInput, address::unsigned_json,
-    natural_key,
+    Content, Fields, ImportError, Leftover, Message, Role, ToolInput, address::unsigned_json, natural_key,
 };
 
 use crate::{
@@ -197,15 +196,11 @@ impl<'a> UnplacedMessage<'a> {
 }
 
 /// The texts as parts; summaries of a thought are paragraphs of one text.
-fn content(mut texts: Vec<Cow<'_, str>>, thought: bool) -> Option<Content<'_>> {
+fn content(texts: Vec<Cow<'_, str>>, thought: bool) -> Option<Content<'_>> {
     if thought && texts.len() > 1 {
         return Some(Content::Text(texts.join("\n\n").into()));
     }
-    if texts.len() < 2 {
-        return texts.pop().map(Content::Text);
-    }
-    let part = |text| Part { text: Some(text), ..Part::default() };
-    Some(Content::Multipart(texts.into_iter().map(part).collect()))
+    Content::of_texts(texts)
 }
 
 fn role_name(role: Role) -> &'static str {

@@ -4,8 +4,8 @@
 use std::{borrow::Cow, mem};
 
 use satchel_importer::{
-    Arena, Content, Fields, ImportError, Leftover, Message, Part, Role, address::unsigned_json,
-    json::time_of_text, natural_key,
+    Arena, Content, Fields, ImportError, Leftover, Message, Role, address::unsigned_json, json::time_of_text,
+    natural_key,
 };
 
 use crate::{
@@ -263,15 +263,11 @@ impl<'a> Piece<'a> {
 }
 
 /// The texts as parts; the subject of a thought is a paragraph of its own.
-fn content(mut texts: Vec<Cow<'_, str>>, thought: bool) -> Option<Content<'_>> {
-    match texts.len() {
-        0 | 1 => texts.pop().map(Content::Text),
-        _ if thought => Some(Content::Text(texts.join("\n\n").into())),
-        _ => {
-            let part = |text| Part { text: Some(text), ..Part::default() };
-            Some(Content::Multipart(texts.into_iter().map(part).collect()))
-        }
+fn content(texts: Vec<Cow<'_, str>>, thought: bool) -> Option<Content<'_>> {
+    if thought && texts.len() > 1 {
+        return Some(Content::Text(texts.join("\n\n").into()));
     }
+    Content::of_texts(texts)
 }
 
 /// Takes the time out of the fields; one that is not understood in full is left there.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use satchel_importer::{
-    Content, Leftover, Message, Part, Role,
+    Content, Leftover, Message, Role,
     address::unsigned_json,
     json::{EMPTY_OBJECT, array_of},
 };
@@ -49,19 +49,11 @@ impl<'a> Piece<'a> {
         let mut message = self.message;
         message.id = id.into();
         message.parent = parent.map(|parent| Cow::Owned(parent.to_owned()));
-        message.content = content(self.texts);
+        message.content = Content::of_texts(self.texts);
         message.unread = self.rest.unread().map(Cow::Borrowed);
         message.raw_metadata = self.rest.into_json().map(unsigned_json);
         message
     }
-}
-
-fn content(mut texts: Vec<Cow<'_, str>>) -> Option<Content<'_>> {
-    if texts.len() < 2 {
-        return texts.pop().map(Content::Text);
-    }
-    let part = |text| Part { text: Some(text), ..Part::default() };
-    Some(Content::Multipart(texts.into_iter().map(part).collect()))
 }
 
 /// Joins JSON texts to the text of a list. A list in which no item says anything is empty.

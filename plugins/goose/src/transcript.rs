@@ -2,7 +2,7 @@
 
 use satchel_importer::{
     Bundle, Element, Fields, ImportError, JsonArray, Message, RecordKind, Sink, order, unless_malformed,
-    warnings::shortened,
+    warnings::{Warnings, shortened},
 };
 
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
     layout,
     message::Record,
     piece::Piece,
-    reports::Reports,
+    reports::{self, NOT_LISTED},
     session::{Facts, Session, SessionNames, is_header},
 };
 
@@ -66,11 +66,10 @@ pub(crate) fn fields_of<'a>(element: &Element<'a>) -> Result<Fields<'a>, ImportE
 }
 
 /// A session whose messages are emitted, each of which follows the one before it.
-#[derive(Default)]
 pub(crate) struct Transcript {
     ids: Ids,
     last: Option<String>,
-    reports: Reports,
+    warnings: Warnings,
 }
 
 impl Transcript {
@@ -104,7 +103,7 @@ impl Transcript {
         if facts.unsorted {
             sink.warn(place, order::KEPT);
         }
-        Ok(Self::default())
+        Ok(Self { ids: Ids::default(), last: None, warnings: Warnings::new(NOT_LISTED) })
     }
 
     /// Emits a message.
@@ -118,7 +117,7 @@ impl Transcript {
         let mut record = Record::read(fields, true)?;
         let id = self.ids.claim(&record.key, record.pieces.len());
         let id = id.ok_or_else(|| ImportError::malformed("the session has more messages than fit"))?;
-        self.reports.add(&record, place, sink)?;
+        reports::report(&record, place, &mut self.warnings, sink)?;
         if let Some(artifacts) = artifacts {
             artifacts.attach(&mut record.pieces);
         }

@@ -4,8 +4,10 @@ use std::{borrow::Cow, collections::BTreeMap};
 
 use satchel_importer::{
     Arena, Bundle, Conversation, Element, ErrorKind, ImportError, Importer as _, JsonArray, JsonLists,
-    Message, RecordKind, Role, Sink, address::unsigned_json, natural_key, order as times, title,
-    warnings::shortened,
+    Message, RecordKind, Role, Sink,
+    address::unsigned_json,
+    natural_key, order as times, title,
+    warnings::{Warnings, shortened},
 };
 
 use crate::{
@@ -16,7 +18,7 @@ use crate::{
     message::{self, MAX_LENGTH, Record},
     order::{self, Entry, Order},
     piece::Common,
-    reports::{Findings, Reports},
+    reports::{Findings, NOT_LISTED},
 };
 
 /// Messages of a thread. Those beyond are skipped.
@@ -278,7 +280,7 @@ fn emit(
     files: &Files<'_>,
     sink: &mut Sink,
 ) -> Result<Vec<String>, ImportError> {
-    let mut reports = Reports::default();
+    let mut warnings = Warnings::new(NOT_LISTED);
     let each = |element: Element<'_>, sink: &mut Sink| {
         // Reports keys that are repeated.
         let (Ok(_) | Err(_)) = FIELD_READER.read(&mut element.parser());
@@ -287,7 +289,7 @@ fn emit(
             let (place, key) = (place_of(&element, at), (element.index(), at));
             match emit_one(text, element.arena(), survey, order, key, files) {
                 Ok((findings, emitted)) => {
-                    reports.add(&place, findings, sink)?;
+                    findings.report(&place, &mut warnings, sink)?;
                     sink.more_messages(&emitted)?;
                 }
                 Err(error) if error.kind == ErrorKind::Malformed => {

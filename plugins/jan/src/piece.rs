@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use satchel_importer::{
-    Attachment, Content, Leftover, Message, Part, Role, ToolCall,
+    Attachment, Content, Leftover, Message, Role, ToolCall,
     address::unsigned_json,
     json::{EMPTY_OBJECT, array_of},
     tree::SIBLING_NUMBER,
@@ -76,7 +76,7 @@ impl<'a> Piece<'a> {
             provider_message_id: given.then(|| Cow::Owned(id.clone())),
             id: Cow::Owned(id),
             role: self.role,
-            content: content(self.texts),
+            content: Content::of_texts(self.texts),
             created_at: common.time,
             parent: parent.map(Cow::Owned),
             model: model.map(|model| Cow::Owned(model.to_owned())),
@@ -89,12 +89,4 @@ impl<'a> Piece<'a> {
             ..Message::default()
         }
     }
-}
-
-fn content(mut texts: Vec<Cow<'_, str>>) -> Option<Content<'_>> {
-    if texts.len() < 2 {
-        return texts.pop().map(Content::Text);
-    }
-    let part = |text| Part { text: Some(text), ..Part::default() };
-    Some(Content::Multipart(texts.into_iter().map(part).collect()))
 }

@@ -8,7 +8,8 @@ use satchel_importer::{
 };
 
 /// The warning instead of all further ones.
-const NOT_LISTED: &str = "there are more kinds of warnings about this thread, which are not listed";
+pub(crate) const NOT_LISTED: &str =
+    "there are more kinds of warnings about this thread, which are not listed";
 
 /// What a message has that cannot be read or is not understood.
 #[derive(Debug, Default)]
@@ -31,30 +32,19 @@ impl Findings {
         let kind = shortened(kind.unwrap_or("none"));
         self.warn(format!("{what} of the unknown type {kind:?} is kept, and its text read"));
     }
-}
 
-/// What was reported about one thread.
-#[derive(Debug)]
-pub(crate) struct Reports(Warnings);
-
-impl Default for Reports {
-    fn default() -> Self {
-        Self(Warnings::new(NOT_LISTED))
-    }
-}
-
-impl Reports {
-    pub(crate) fn add(
-        &mut self,
+    /// Reports them for the message at `place`.
+    pub(crate) fn report(
+        self,
         place: &str,
-        findings: Findings,
+        warnings: &mut Warnings,
         sink: &mut Sink,
     ) -> Result<(), ImportError> {
-        for (inside, reason) in findings.skips {
+        for (inside, reason) in self.skips {
             sink.skip(RecordKind::Message, &format!("{place}#{inside}"), &reason)?;
         }
-        for warning in findings.warnings {
-            self.0.warn(place, warning, sink);
+        for warning in self.warnings {
+            warnings.warn(place, warning, sink);
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use satchel_importer::{
-    Attachment, Citation, Content, Leftover, Message, Part, Role, ToolCall,
+    Attachment, Citation, Content, Leftover, Message, Role, ToolCall,
     address::unsigned_json,
     json::{EMPTY_OBJECT, array_of},
     tree::SIBLING_NUMBER,
@@ -106,14 +106,10 @@ impl<'a> Piece<'a> {
     }
 
     fn content(&mut self) -> Option<Content<'a>> {
-        let mut texts = std::mem::take(&mut self.texts);
-        if texts.len() < 2 {
-            return texts.pop().map(Content::Text);
-        }
-        if self.streamed {
+        let texts = std::mem::take(&mut self.texts);
+        if self.streamed && texts.len() > 1 {
             return Some(Content::Text(texts.concat().into()));
         }
-        let part = |text| Part { text: Some(text), ..Part::default() };
-        Some(Content::Multipart(texts.into_iter().map(part).collect()))
+        Content::of_texts(texts)
     }
 }

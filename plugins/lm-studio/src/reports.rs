@@ -8,7 +8,8 @@ use satchel_importer::{
 };
 
 /// The warning instead of all further ones.
-const NOT_LISTED: &str = "here and below there are more kinds of unknown fields and types than are listed";
+pub(crate) const NOT_LISTED: &str =
+    "here and below there are more kinds of unknown fields and types than are listed";
 /// Skips within one entry that are listed; the others are counted.
 const MAX_SKIPS: usize = 1000;
 
@@ -49,37 +50,26 @@ impl Findings {
         let kind = shortened(kind.unwrap_or("none"));
         self.warn(format!("{what} of the unknown type {kind:?} is kept, and its text read"));
     }
-}
 
-/// What was reported about one chat.
-#[derive(Debug)]
-pub(crate) struct Reports(Warnings);
-
-impl Default for Reports {
-    fn default() -> Self {
-        Self(Warnings::new(NOT_LISTED))
-    }
-}
-
-impl Reports {
-    pub(crate) fn add(
-        &mut self,
+    /// Reports them for the message at `place`.
+    pub(crate) fn report(
+        self,
         place: &str,
-        findings: Findings,
+        warnings: &mut Warnings,
         sink: &mut Sink,
     ) -> Result<(), ImportError> {
-        for (inside, reason) in findings.skips {
+        for (inside, reason) in self.skips {
             sink.skip(RecordKind::Message, &format!("{place}#{inside}"), &reason)?;
         }
-        if findings.more_skips > 0 {
-            let reason = format!("{} more parts of it cannot be read either", findings.more_skips);
+        if self.more_skips > 0 {
+            let reason = format!("{} more parts of it cannot be read either", self.more_skips);
             sink.skip(RecordKind::Message, place, &reason)?;
         }
-        for warning in findings.warnings {
-            self.0.warn(place, warning, sink);
+        for warning in self.warnings {
+            warnings.warn(place, warning, sink);
         }
-        if findings.more_warnings {
-            self.0.warn_of_more(place, sink);
+        if self.more_warnings {
+            warnings.warn_of_more(place, sink);
         }
         Ok(())
     }

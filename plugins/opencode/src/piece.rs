@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use satchel_importer::{Content, Leftover, Message, Part, Role, address::unsigned_json, json::array_of};
+use satchel_importer::{Content, Leftover, Message, Role, address::unsigned_json, json::array_of};
 
 /// A text, a thought, a call, a result or an error.
 pub(crate) struct Piece<'a> {
@@ -43,17 +43,9 @@ impl<'a> Piece<'a> {
         message.provider_message_id = self.own_id.then(|| self.id.clone());
         message.id = self.id;
         message.parent = parent.map(|parent| Cow::Owned(parent.to_owned()));
-        message.content = content(self.texts);
+        message.content = Content::of_texts(self.texts);
         message.unread = self.rest.unread().map(Cow::Borrowed);
         message.raw_metadata = self.rest.into_json().map(unsigned_json);
         message
     }
-}
-
-fn content(mut texts: Vec<Cow<'_, str>>) -> Option<Content<'_>> {
-    if texts.len() < 2 {
-        return texts.pop().map(Content::Text);
-    }
-    let part = |text| Part { text: Some(text), ..Part::default() };
-    Some(Content::Multipart(texts.into_iter().map(part).collect()))
 }
