@@ -172,7 +172,7 @@ impl Session {
             }
             _ => return Err(ImportError::malformed("its path leads to nothing")),
         }
-        Ok(operation.unknown.into_iter().map(|name| shortened(&name)).collect())
+        Ok(operation.unknown.into_iter().map(shortened).collect())
     }
 
     /// Begins with the state in the line. A line that cannot be read changes nothing.

@@ -76,7 +76,7 @@ impl<'a> Parts<'a> {
             Value::Null => {}
             Value::Text(text) => self.add_text(text),
             Value::Raw(raw) if raw.starts_with('{') => {
-                self.add_object(FIELD_READER.parse(raw, arena)?, part)?
+                self.add_object(FIELD_READER.parse(raw, arena)?, part)?;
             }
             Value::Raw(_) => self.keep_unknown(part),
         }
