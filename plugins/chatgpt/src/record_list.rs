@@ -59,6 +59,7 @@ impl RecordList {
             let locator = format!("{}.{name}", self.path);
             sink.warn(&locator, "it stands beside the list that is read; it is not imported");
         }
+        walked.warn_of_more_others(&self.path, sink);
         Ok(())
     }
 

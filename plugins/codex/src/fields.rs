@@ -1,13 +1,11 @@
-//! The fields of one object, which are taken one by one; the rest goes to `raw_metadata`.
+//! How the fields of objects are read, and which of them are known although nothing is made of them.
 
-use satchel_importer::{Arena, JsonError, Leftover, Parser, json::Value};
+use satchel_importer::{Fields, json::FieldReader};
 
-/// Fields of one object and items of one list; real ones have tens.
-const MAX_LENGTH: usize = 10_000;
-/// Bytes of an id. The host refuses a record with an id over 1 KiB; a longer id counts as absent and is kept as it is.
-pub(crate) const MAX_ID: usize = 256;
+/// Real objects have tens of fields, and real lists tens of items.
+pub(crate) const FIELD_READER: FieldReader = FieldReader::new().max_members(10_000);
 /// Fields that are known and kept as they are. They may hold natural language without being a text of the conversation.
-const KEPT: [&str; 31] = [
+pub(crate) const KEPT: [&str; 31] = [
     "action",
     "author",
     "call_id",
@@ -41,123 +39,8 @@ const KEPT: [&str; 31] = [
     "type",
 ];
 
-/// The fields of an object that were not taken yet.
-pub(crate) struct Fields<'a> {
-    fields: Vec<(&'a str, Value<'a>)>,
-    arena: &'a Arena,
-}
-
-impl<'a> Fields<'a> {
-    /// No fields.
-    pub(crate) fn none(arena: &'a Arena) -> Self {
-        Self { fields: Vec::new(), arena }
-    }
-
-    /// The fields of the JSON text of an object; any other value has none.
-    pub(crate) fn parse(raw: &'a str, arena: &'a Arena) -> Result<Self, JsonError> {
-        let mut found = Self::none(arena);
-        let mut json = Parser::new(raw, arena);
-        if json.enter_object()? {
-            while let Some(key) = json.key()? {
-                check_length(found.fields.len(), &json)?;
-                found.fields.push((key, Value::read(&mut json)?));
-            }
-            json.end()?;
-        }
-        Ok(found)
-    }
-
-    pub(crate) fn arena(&self) -> &'a Arena {
-        self.arena
-    }
-
-    /// The last value of `key`.
-    pub(crate) fn get(&self, key: &str) -> Value<'a> {
-        self.fields.iter().rev().find(|(name, _)| *name == key).map(|(_, value)| *value).unwrap_or_default()
-    }
-
-    /// Takes the last value of `key`.
-    pub(crate) fn take(&mut self, key: &str) -> Value<'a> {
-        let value = self.get(key);
-        self.fields.retain(|(name, _)| *name != key);
-        value
-    }
-
-    /// Takes the value of `key` if it is a text; none if it is empty.
-    pub(crate) fn text(&mut self, key: &str) -> Option<&'a str> {
-        match self.get(key) {
-            Value::Text(_) => self.take(key).nonempty_text(),
-            Value::Null | Value::Raw(_) => None,
-        }
-    }
-
-    /// Takes the id at `key`; none if it is empty, not a text, or too long.
-    pub(crate) fn id(&mut self, key: &str) -> Option<&'a str> {
-        let fits = self.get(key).text().is_some_and(|id| id.len() <= MAX_ID);
-        fits.then(|| self.text(key)).flatten()
-    }
-
-    /// Takes the fields of the object at `key`; none if it is not an object.
-    pub(crate) fn object(&mut self, key: &str) -> Result<Option<Self>, JsonError> {
-        let Some(raw) = self.get(key).raw().filter(|raw| raw.starts_with('{')) else { return Ok(None) };
-        self.take(key);
-        Self::parse(raw, self.arena).map(Some)
-    }
-
-    /// Removes fields that are not imported.
-    pub(crate) fn leave_out(&mut self, keys: &[&str]) {
-        self.fields.retain(|(name, _)| !keys.contains(name));
-    }
-
-    /// Adds a field.
-    pub(crate) fn push(&mut self, key: &'a str, value: Value<'a>) {
-        self.fields.push((key, value));
-    }
-
-    /// The remaining fields. Those that are null or empty are left out; those that are not known are noted.
-    pub(crate) fn into_rest(self) -> Leftover<'a> {
-        let mut rest = Leftover::default();
-        for (key, value) in self.iter() {
-            add(&mut rest, key, value);
-            if !KEPT.contains(&key) {
-                rest.note_unknown(key, value);
-            }
-        }
-        rest
-    }
-
-    /// The remaining fields that are neither null nor empty.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&'a str, Value<'a>)> {
-        let empty = |value: &Value<'_>| matches!(value, Value::Null | Value::Raw("{}" | "[]"));
-        self.fields.iter().copied().filter(move |(_, value)| !empty(value))
-    }
-}
-
-/// The items of the JSON text of a list; none if it is another value.
-pub(crate) fn items<'a>(raw: &'a str, arena: &'a Arena) -> Result<Vec<Value<'a>>, JsonError> {
-    let mut found = Vec::new();
-    let mut json = Parser::new(raw, arena);
-    if json.enter_array()? {
-        while json.item()? {
-            check_length(found.len(), &json)?;
-            found.push(Value::read(&mut json)?);
-        }
-    }
-    Ok(found)
-}
-
-fn check_length(length: usize, json: &Parser<'_>) -> Result<(), JsonError> {
-    if length < MAX_LENGTH {
-        return Ok(());
-    }
-    Err(JsonError { offset: json.offset(), problem: "a list or an object is longer than the limit" })
-}
-
-/// Adds a value as it is.
-pub(crate) fn add<'a>(rest: &mut Leftover<'a>, key: &'a str, value: Value<'a>) {
-    match value {
-        Value::Null => {}
-        Value::Text(text) => rest.add_text(key, text),
-        Value::Raw(raw) => rest.add_json(key, raw),
-    }
+/// Takes the id at `key`. An empty one is removed.
+pub(crate) fn take_id<'a>(fields: &mut Fields<'a>, key: &str) -> Option<&'a str> {
+    fields.remove_text(key, "");
+    fields.take_id(key)
 }

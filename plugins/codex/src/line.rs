@@ -1,11 +1,11 @@
 //! Reads one line of a session file, in any of the three layouts.
 
 use satchel_importer::{
-    Arena, ImportError, JsonError, Leftover, Parser,
+    Arena, Fields, ImportError, JsonError, Leftover, Parser,
     json::{Value, time_of_text},
 };
 
-use crate::fields::Fields;
+use crate::fields::FIELD_READER;
 
 /// One line.
 pub(crate) struct Line<'a> {
@@ -106,7 +106,7 @@ impl<'a> Line<'a> {
             kind: Kind::Item,
             time: None,
             stamp: None,
-            payload: Fields::none(arena),
+            payload: FIELD_READER.none(arena),
             raw: text,
             rest: Leftover::default(),
         };
@@ -155,7 +155,7 @@ impl<'a> Line<'a> {
             self.kind = Kind::Unknown(kind);
             return Ok(());
         };
-        self.payload = Fields::parse(raw, arena)?;
+        self.payload = FIELD_READER.parse(raw, arena)?;
         self.raw = raw;
         self.kind = match kind {
             "response_item" => Kind::Item,
@@ -167,10 +167,10 @@ impl<'a> Line<'a> {
 
     /// The line is itself the item, or the header of the file: older layouts.
     fn use_itself(&mut self, members: &Members<'a>, arena: &'a Arena) -> Result<(), JsonError> {
-        self.payload = Fields::parse(self.raw, arena)?;
+        self.payload = FIELD_READER.parse(self.raw, arena)?;
         // The payload has the same fields.
         self.rest.clear();
-        self.payload.leave_out(&["payload", "ordinal", "record_type"]);
+        self.payload.remove(&["payload", "ordinal", "record_type"]);
         self.kind = match (members.kind, members.record_type) {
             (None, Some(record_type)) => Kind::Bookkeeping(record_type),
             (None, None) if members.header && self.payload.get("id") != Value::Null => Kind::Session,
@@ -179,7 +179,7 @@ impl<'a> Line<'a> {
         };
         let time = self.payload.get("timestamp").text().and_then(time_of_text);
         if self.kind != Kind::Session && matches!(time, Some((_, None))) {
-            self.payload.leave_out(&["timestamp"]);
+            self.payload.remove(&["timestamp"]);
         }
         Ok(())
     }

@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 
 use satchel_importer::{
-    Content, ImportError, Leftover, Message, Part, Role, ToolInput, address::unsigned_json, natural_key,
+    Content, Fields, ImportError, Leftover, Message, Role, ToolInput, address::unsigned_json, natural_key,
 };
 
 use crate::{
-    fields::Fields,
+    fields::FIELD_READER,
     line::{Kind, Line},
     message_tree::Place,
 };
@@ -104,7 +104,7 @@ pub(crate) struct UnplacedMessage<'a> {
 /// Maps one line. `decode` says whether files inside the line are decoded.
 pub(crate) fn line<'a>(line: &mut Line<'a>, decode: bool) -> Result<Mapped<'a>, ImportError> {
     let arena = line.payload.arena();
-    let mut payload = std::mem::replace(&mut line.payload, Fields::none(arena));
+    let mut payload = std::mem::replace(&mut line.payload, FIELD_READER.none(arena));
     let mapped = match line.kind {
         Kind::Session => Mapped::Session(payload),
         Kind::Item => items::item(payload, decode)?,
@@ -112,9 +112,9 @@ pub(crate) fn line<'a>(line: &mut Line<'a>, decode: bool) -> Result<Mapped<'a>, 
         Kind::Compacted => items::compacted(payload),
         Kind::Agent => items::agent_message("inter_agent_communication", payload, decode)?,
         Kind::Turn => Mapped::Turn(TurnSettings {
-            id: payload.text("turn_id"),
-            model: payload.text("model"),
-            cwd: payload.text("cwd"),
+            id: payload.take_text("turn_id"),
+            model: payload.take_text("model"),
+            cwd: payload.take_text("cwd"),
         }),
         Kind::Bookkeeping(kind) => Mapped::LeftOut(kind),
         Kind::Unknown(kind) => unknown::unknown(kind, payload, decode)?,
@@ -196,15 +196,11 @@ impl<'a> UnplacedMessage<'a> {
 }
 
 /// The texts as parts; summaries of a thought are paragraphs of one text.
-fn content(mut texts: Vec<Cow<'_, str>>, thought: bool) -> Option<Content<'_>> {
+fn content(texts: Vec<Cow<'_, str>>, thought: bool) -> Option<Content<'_>> {
     if thought && texts.len() > 1 {
         return Some(Content::Text(texts.join("\n\n").into()));
     }
-    if texts.len() < 2 {
-        return texts.pop().map(Content::Text);
-    }
-    let part = |text| Part { text: Some(text), ..Part::default() };
-    Some(Content::Multipart(texts.into_iter().map(part).collect()))
+    Content::of_texts(texts)
 }
 
 fn role_name(role: Role) -> &'static str {
@@ -215,11 +211,3 @@ fn role_name(role: Role) -> &'static str {
         Role::Tool => "tool",
     }
 }
-
-/// The beginning of a name.
-fn shortened(name: &str) -> String {
-    name.chars().take(MAX_NAME).collect()
-}
-
-/// Characters of a name in a warning.
-const MAX_NAME: usize = 64;

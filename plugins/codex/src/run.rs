@@ -84,9 +84,10 @@ impl SessionFile<'_> {
         let outcome = JsonLists::new(self.path, &LISTS).each(self.bundle, sink, |list, element, sink| {
             if list == 0 { self.line(&element, &mut state, sink) } else { Ok(()) }
         })?;
-        for name in outcome.others {
+        for name in &outcome.others {
             sink.warn(self.path, &format!("its field {name:?} is unknown and was not read"));
         }
+        outcome.warn_of_more_others(self.path, sink);
         Ok(())
     }
 

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use satchel_importer::{
-    JsonError, Leftover,
+    Fields, JsonError, Leftover,
     json::{Value, time_of_text},
 };
 
-use crate::fields::Fields;
+use crate::fields::{FIELD_READER, take_id};
 
 /// Bytes of the fields that are kept; real ones have up to 200 KiB, with the descriptions of tools.
 const MAX_BYTES: usize = 1024 * 1024;
@@ -44,8 +44,8 @@ impl Session {
     /// Adds the fields of a line. The first line of the file is the session's own; a later one updates it, or it was copied with the
     /// history of another session.
     pub(crate) fn add(&mut self, mut fields: Fields<'_>, first: bool) -> Result<(), JsonError> {
-        fields.leave_out(&["type"]);
-        let id = fields.id("id");
+        fields.remove(&["type"]);
+        let id = take_id(&mut fields, "id");
         let own = first || id.is_none() || self.id.is_none() || self.id.as_deref() == id;
         if !own {
             self.add_copied(id.unwrap_or_default());
@@ -85,15 +85,15 @@ impl Session {
     }
 
     fn take_instructions(&mut self, fields: &mut Fields<'_>) -> Result<(), JsonError> {
-        let nested = fields.object("base_instructions")?;
+        let nested = fields.take_object("base_instructions")?;
         let base = nested.and_then(|mut nested| {
-            let text = nested.text("text");
+            let text = nested.take_text("text");
             nested
                 .iter()
                 .for_each(|(key, value)| self.keep(&format!("base_instructions.{key}"), &value.json()));
             text
         });
-        let flat = fields.text("instructions");
+        let flat = fields.take_text("instructions");
         if let Some(text) = base.or(flat) {
             self.instructions = Some(text.to_owned());
         }
@@ -132,7 +132,7 @@ impl Session {
 
 fn is_subagent(fields: &Fields<'_>) -> Result<bool, JsonError> {
     let nested = match fields.get("source").raw().filter(|raw| raw.starts_with('{')) {
-        Some(raw) => Fields::parse(raw, fields.arena())?.get("subagent") != Value::Null,
+        Some(raw) => FIELD_READER.parse(raw, fields.arena())?.get("subagent") != Value::Null,
         None => false,
     };
     Ok(nested || fields.get("thread_source").text() == Some("subagent"))
@@ -148,7 +148,7 @@ mod tests {
         let arena = Arena::new();
         let mut session = Session::named(name);
         for (at, line) in lines.iter().enumerate() {
-            let fields = Fields::parse(arena.alloc_str(line), &arena).expect("it is JSON");
+            let fields = FIELD_READER.parse(arena.alloc_str(line), &arena).expect("it is JSON");
             session.add(fields, at == 0).expect("it is JSON");
         }
         session
@@ -185,7 +185,7 @@ mod tests {
     fn the_name_of_the_file_tells_the_session_if_its_first_line_is_lost() {
         let mut lost = Session::named(Some("a"));
         let arena = Arena::new();
-        let fields = Fields::parse(r#"{"id":"b"}"#, &arena).expect("it is JSON");
+        let fields = FIELD_READER.parse(r#"{"id":"b"}"#, &arena).expect("it is JSON");
         lost.add(fields, false).expect("it is JSON");
         assert_eq!((lost.id.as_deref(), lost.copied_from.len()), (Some("a"), 1));
         assert_eq!(session(Some("a"), &[r#"{"id":"b"}"#]).id.as_deref(), Some("b"), "a page after an undo");

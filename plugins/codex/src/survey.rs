@@ -9,7 +9,7 @@ use satchel_importer::{Bundle, Element, ErrorKind, ImportError, Parser, Role, ti
 
 use crate::{
     detect,
-    fields::Fields,
+    fields::FIELD_READER,
     injected, layout,
     line::Line,
     map::{self, Mapped, Origin, UnplacedMessage, Usage},
@@ -184,7 +184,7 @@ impl SurveyBuilder {
 
     /// Reads the header of the layout with one object.
     fn add_session(&mut self, element: &Element<'_>) {
-        let fields = Fields::parse(element.text(), element.arena());
+        let fields = FIELD_READER.parse(element.text(), element.arena());
         let added = fields.and_then(|fields| self.survey.session.add(fields, true));
         // A header that cannot be read leaves the items without one.
         added.unwrap_or_default();

@@ -84,6 +84,7 @@ fn report_members(bundle: &Bundle, path: &str, sink: &mut Sink) -> Result<(), Im
     for name in others {
         sink.warn(&format!("{path}.{name}"), "no member of this name is known; it is not imported");
     }
+    walked.warn_of_more_others(path, sink);
     Ok(())
 }
 

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use satchel_importer::{
-    Arena, Bundle, Detection, Element, ImportError, JsonError, Parser, json::Value, names,
+    Arena, Bundle, Detection, Element, Fields, ImportError, JsonError, Parser, json::Value, names,
 };
 
-use crate::{fields::Fields, layout, line::is_message, memory, record::KINDS};
+use crate::{layout, line::is_message, memory, record::KINDS};
 
 /// A file to which the program has added memories.
 pub(crate) const MEMORIES: &str = "gemini-cli-importer/2025.06";
@@ -197,7 +197,7 @@ enum Kind {
 /// A message of this program has a type that it writes, or else the other fields that all messages have.
 fn kind_of(raw: &str, arena: &Arena) -> Kind {
     let raw: &str = arena.alloc_str(raw);
-    let Ok(fields) = Fields::parse(raw, arena) else { return Kind::Unknown };
+    let Ok(fields) = Fields::read(&mut Parser::new(raw, arena)) else { return Kind::Unknown };
     let text = |key| fields.get(key).nonempty_text();
     match text("type") {
         Some(kind) if FOREIGN_TYPES.contains(&kind) && text("id").is_some() => Kind::Foreign,

@@ -1,8 +1,9 @@
 //! Reads one line of a session file: a message, something about the session, or a step back.
 
-use satchel_importer::{Element, ImportError, json::Value};
-
-use crate::fields::{Fields, items};
+use satchel_importer::{
+    Element, Fields, ImportError,
+    json::{Value, parse_items},
+};
 
 /// What a line says.
 pub(crate) enum Line<'a> {
@@ -40,7 +41,7 @@ impl<'a> Line<'a> {
             return Err(ImportError::malformed("it is neither a message nor something about the session"));
         }
         let messages = fields.get("messages").raw().filter(|raw| raw.starts_with('['));
-        let messages = messages.map(|raw| items(raw, fields.arena())).transpose()?;
+        let messages = messages.map(|raw| parse_items(raw, fields.arena())).transpose()?;
         if messages.is_some() {
             fields.take("messages");
         }

@@ -2,18 +2,14 @@
 
 use std::borrow::Cow;
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
 use satchel_importer::{
-    Arena, Attachment, AttachmentKind, JsonError, Leftover, Source, address, json::Value,
+    Arena, Attachment, AttachmentKind, Fields, JsonError, Leftover, Source, address,
+    bytes::from_base64,
+    json::{Value, parse_items},
 };
 
-use crate::{
-    digest::{digest, digest_of_json},
-    fields::{Fields, add, items},
-};
+use crate::digest::{digest, digest_of_json};
 
-/// Bytes of a file that the host accepts.
-const MAX_BYTES: usize = 16 * 1024 * 1024;
 /// Bytes of an address.
 const MAX_ADDRESS: usize = 4096;
 /// Fields of a part that are known and kept.
@@ -99,7 +95,7 @@ impl<'a> Parts<'a> {
     fn add_all(&mut self, value: Value<'a>, arena: &'a Arena) -> Result<(), JsonError> {
         match value {
             Value::Raw(raw) if raw.starts_with('[') => {
-                items(raw, arena)?.into_iter().try_for_each(|item| self.add(item, arena))
+                parse_items(raw, arena)?.into_iter().try_for_each(|item| self.add(item, arena))
             }
             value => self.add(value, arena),
         }
@@ -188,9 +184,7 @@ impl<'a> Parts<'a> {
         if !self.decode {
             return;
         }
-        let fits = base64.len() / 4 * 3 <= MAX_BYTES;
-        let bytes = fits.then(|| STANDARD.decode(base64.trim()).ok()).flatten();
-        match bytes.filter(|bytes| !bytes.is_empty() && bytes.len() <= MAX_BYTES) {
+        match from_base64(base64) {
             Some(bytes) => {
                 attachment.size_bytes = Some(bytes.len() as u64);
                 attachment.source = Some(Source::Bytes(bytes.into()));
@@ -206,7 +200,7 @@ impl<'a> Parts<'a> {
     fn keep_rest(&mut self, fields: &Fields<'a>) {
         let (mut rest, mut unknown) = (Leftover::default(), Vec::new());
         for (key, value) in fields.iter() {
-            add(&mut rest, key, value);
+            rest.add_value(key, value);
             if !KEPT.contains(&key) {
                 unknown.push(value);
             }

@@ -4,13 +4,13 @@
 use std::{borrow::Cow, mem};
 
 use satchel_importer::{
-    Arena, Content, ImportError, Leftover, Message, Part, Role, address::unsigned_json, json::time_of_text,
+    Arena, Content, Fields, ImportError, Leftover, Message, Role, address::unsigned_json, json::time_of_text,
     natural_key,
 };
 
 use crate::{
     digest::digest_of_words,
-    fields::Fields,
+    fields::{KEPT, digest_of_unknown},
     injected,
     parts::{Parts, Remaining},
     tree::Place,
@@ -223,9 +223,9 @@ impl<'a> Piece<'a> {
 
     /// Keeps fields that belong to no piece.
     pub(crate) fn keep(&mut self, fields: &Fields<'a>) {
-        fields.add_to(&mut self.rest);
+        fields.add_to(&mut self.rest, &KEPT);
         if self.rest.unread().is_some() {
-            self.unknown ^= fields.unknown();
+            self.unknown ^= digest_of_unknown(fields);
         }
     }
 
@@ -263,15 +263,11 @@ impl<'a> Piece<'a> {
 }
 
 /// The texts as parts; the subject of a thought is a paragraph of its own.
-fn content(mut texts: Vec<Cow<'_, str>>, thought: bool) -> Option<Content<'_>> {
-    match texts.len() {
-        0 | 1 => texts.pop().map(Content::Text),
-        _ if thought => Some(Content::Text(texts.join("\n\n").into())),
-        _ => {
-            let part = |text| Part { text: Some(text), ..Part::default() };
-            Some(Content::Multipart(texts.into_iter().map(part).collect()))
-        }
+fn content(texts: Vec<Cow<'_, str>>, thought: bool) -> Option<Content<'_>> {
+    if thought && texts.len() > 1 {
+        return Some(Content::Text(texts.join("\n\n").into()));
     }
+    Content::of_texts(texts)
 }
 
 /// Takes the time out of the fields; one that is not understood in full is left there.
@@ -297,6 +293,6 @@ fn take_tokens<'a>(
 /// Whether a field that is not known holds a text.
 fn has_prose(fields: &Fields<'_>) -> bool {
     let mut rest = Leftover::default();
-    fields.add_to(&mut rest);
+    fields.add_to(&mut rest, &KEPT);
     rest.unread().is_some()
 }

@@ -3,14 +3,14 @@
 use std::{borrow::Cow, collections::BTreeSet};
 
 use satchel_importer::{
-    Arena, Bundle, Conversation, Element, ErrorKind, ImportError, Importer as _, JsonLists, Leftover,
-    RecordKind, Sink, Summary, address::unsigned_json, json::Value,
+    Arena, Bundle, Conversation, Element, ErrorKind, Fields, ImportError, Importer as _, JsonLists, Leftover,
+    RecordKind, Sink, Summary, address::unsigned_json, json::Value, warnings::shortened,
 };
 
 use crate::{
     GeminiCli, detect,
     digest::digest,
-    fields::Fields,
+    fields::KEPT,
     layout,
     line::{Line, is_message},
     memory,
@@ -25,8 +25,6 @@ const SUBAGENT: &str = "subagent";
 const MAX_ROOT: u64 = 4096;
 /// Unknown types of which there is a warning; one is enough to see that the format has changed.
 const MAX_WARNED: usize = 64;
-/// Characters of a name in a warning.
-const MAX_NAME: usize = 64;
 /// The fields of a file with one object. All but the messages were read in the first pass.
 const LISTS: [(&str, RecordKind); 9] = [
     ("messages", RecordKind::Message),
@@ -103,9 +101,10 @@ impl SessionFile<'_> {
         let outcome = JsonLists::new(self.path, &LISTS).each(self.bundle, sink, |list, element, sink| {
             if list == 0 { self.saved_message(&element, &mut state, sink) } else { Ok(()) }
         })?;
-        for name in outcome.others {
-            sink.warn(self.path, &format!("its field {:?} is unknown and was not read", shortened(&name)));
+        for name in &outcome.others {
+            sink.warn(self.path, &format!("its field {:?} is unknown and was not read", shortened(name)));
         }
+        outcome.warn_of_more_others(self.path, sink);
         if let Some(offset) = layout::behind_object(self.bundle, self.path)? {
             let place = format!("{}@{offset}", self.path);
             sink.skip(RecordKind::Conversation, &place, "it stands behind the session and is not read")?;
@@ -321,7 +320,7 @@ fn warn(record: &Record<'_>, place: &str, state: &mut ReadState, sink: &mut Sink
         sink.warn(place, "a file in it cannot be decoded or is larger than 16 MiB; it is left out");
     }
     let mut rest = Leftover::default();
-    record.rest.add_to(&mut rest);
+    record.rest.add_to(&mut rest, &KEPT);
     let Some(field) = rest.unread().map(shortened).filter(|_| state.seen.len() < MAX_MESSAGES) else {
         return;
     };
@@ -332,8 +331,4 @@ fn warn(record: &Record<'_>, place: &str, state: &mut ReadState, sink: &mut Sink
             &format!("the message repeats an earlier one; its field {field:?} is unknown and new"),
         );
     }
-}
-
-fn shortened(name: &str) -> String {
-    name.chars().take(MAX_NAME).collect()
 }

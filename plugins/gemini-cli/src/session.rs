@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use satchel_importer::{
-    Leftover,
+    Fields, Leftover,
     json::{Value, time_of_text},
     natural_key,
 };
 
-use crate::fields::Fields;
+use crate::fields::KEPT;
 
 /// Bytes of the fields that are kept; those of real sessions have some kilobytes.
 const MAX_BYTES: usize = 1024 * 1024;
@@ -67,7 +67,7 @@ impl Session {
             self.keep(key, &value.json());
         }
         let mut rest = Leftover::default();
-        fields.add_to(&mut rest);
+        fields.add_to(&mut rest, &KEPT);
         let unread = rest.unread().map(ToOwned::to_owned);
         self.unread.extend(unread.filter(|_| self.unread.len() < MAX_UNREAD));
     }

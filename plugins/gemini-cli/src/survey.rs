@@ -2,12 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use satchel_importer::{Arena, Bundle, Element, ErrorKind, ImportError, json::Value, title};
+use satchel_importer::{Arena, Bundle, Element, ErrorKind, Fields, ImportError, Parser, json::Value, title};
 
 use crate::{
-    detect,
-    fields::Fields,
-    injected, layout,
+    detect, injected, layout,
     line::{Line, is_message},
     record::{Piece, Record},
     session::Session,
@@ -137,7 +135,7 @@ impl SurveyBuilder {
         };
         let arena = Arena::new();
         let object = arena.alloc_str(&format!("{{\"{name}\":{value}}}"));
-        if let Ok(fields) = Fields::parse(object, &arena) {
+        if let Ok(fields) = Fields::read(&mut Parser::new(object, &arena)) {
             self.survey.session.add(fields);
         }
         Ok(())

@@ -239,7 +239,7 @@ mod tests {
     use satchel_importer::Arena;
 
     use super::*;
-    use crate::fields::Fields;
+    use satchel_importer::Fields;
 
     /// The ids and parents of the new messages of each step; `back ID` takes messages back.
     fn steps(steps: &[&str]) -> Vec<String> {

@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 
 use satchel_importer::{
     Arena, Attachment, AttachmentKind, Citation, Content, Conversation, Element, ImportError, Leftover,
-    Message, Part, RecordKind, Role, Sink,
+    Message, RecordKind, Role, Sink,
     address::unsigned_json,
     json::{Object, Value, items, objects, time_of_text},
     names, natural_key, order,
@@ -162,7 +162,7 @@ impl<'a> TurnReader<'_, 'a> {
         self.messages.push(Message {
             id: Cow::Owned(id),
             role,
-            content: content(fields.texts),
+            content: Content::of_texts(fields.texts),
             created_at: fields.time,
             parent,
             attachments: fields.images,
@@ -319,18 +319,6 @@ impl<'a> TurnFields<'a> {
         }
         if has_more {
             self.rest.add_json(key, &without_secrets(raw, file.arena));
-        }
-    }
-}
-
-/// One text, or several as parts.
-fn content<'a>(texts: Vec<&'a str>) -> Option<Content<'a>> {
-    match texts.as_slice() {
-        [] => None,
-        [text] => Some(Content::Text(Cow::Borrowed(text))),
-        _ => {
-            let part = |text: &'a str| Part { text: Some(Cow::Borrowed(text)), ..Part::default() };
-            Some(Content::Multipart(texts.into_iter().map(part).collect()))
         }
     }
 }

@@ -3,14 +3,13 @@
 use std::{borrow::Cow, collections::BTreeMap};
 
 use satchel_importer::{
-    Attachment, AttachmentKind, Bundle, ImportError, JsonArray, RecordKind, Role, Sink, Source, names,
+    Attachment, AttachmentKind, Bundle, Fields, ImportError, JsonArray, RecordKind, Role, Sink, Source,
+    names, unless_malformed, warnings::shortened,
 };
 
 use crate::{
     export::not_found_is_empty,
-    fields::Fields,
     piece::Piece,
-    reports::{shortened, unless_malformed},
     transcript::{MAX_LENGTH, fields_of},
 };
 

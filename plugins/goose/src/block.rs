@@ -2,11 +2,10 @@
 
 use std::borrow::Cow;
 
-use satchel_importer::{Attachment, JsonError, ToolCall, json::Value};
+use satchel_importer::{Attachment, Fields, JsonError, ToolCall, json::Value};
 
 use crate::{
     bytes, call,
-    fields::Fields,
     private::{compact, remove_of_provider},
     result::{self, ToolResult},
 };

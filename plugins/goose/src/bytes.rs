@@ -1,10 +1,6 @@
 //! Decodes files that are written as Base64.
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
-use satchel_importer::{Attachment, AttachmentKind, Source};
-
-/// Bytes of a file that the host accepts.
-pub(crate) const MAX_BYTES: usize = 16 * 1024 * 1024;
+use satchel_importer::{Attachment, AttachmentKind, Source, bytes::from_base64};
 
 /// The attachment that `data` describes. The flag says whether its bytes cannot be decoded, or are too many.
 /// They are only decoded if `decode` says so.
@@ -34,9 +30,7 @@ fn decoded(data: &str) -> Option<Vec<u8>> {
         .strip_prefix("data:")
         .and_then(|address| address.split_once(";base64,"))
         .map_or(data, |(_, data)| data);
-    let fits = data.len() / 4 * 3 <= MAX_BYTES;
-    let bytes = fits.then(|| STANDARD.decode(data.trim()).ok()).flatten()?;
-    Some(bytes).filter(|bytes| !bytes.is_empty() && bytes.len() <= MAX_BYTES)
+    from_base64(data)
 }
 
 #[cfg(test)]

@@ -1,8 +1,6 @@
 //! Reads the call of a tool.
 
-use satchel_importer::{JsonError, ToolCall, ToolInput, json::Value};
-
-use crate::fields::Fields;
+use satchel_importer::{Fields, JsonError, ToolCall, ToolInput, json::Value};
 
 /// A call that the model wrote so badly that its tool is not known.
 const UNNAMED: &str = "unnamed";
@@ -13,7 +11,7 @@ pub(crate) fn take<'a>(part: &mut Fields<'a>) -> Result<ToolCall<'a>, JsonError>
     let Some(mut call) = part.take_object("toolCall")? else {
         return Ok(ToolCall { id, name: UNNAMED.into(), ..ToolCall::default() });
     };
-    call.leave_out("status", "success");
+    call.remove_text("status", "success");
     let mut read = ToolCall { id, name: UNNAMED.into(), ..ToolCall::default() };
     if let Some(mut value) = call.take_object("value")? {
         take_name_and_input(&mut value, &mut read);

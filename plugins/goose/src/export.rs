@@ -3,15 +3,16 @@
 use std::collections::BTreeSet;
 
 use satchel_importer::{
-    Arena, Bundle, Element, ErrorKind, ImportError, JsonArray, JsonLists, RecordKind, Sink, json::Value,
+    Arena, Bundle, Element, ErrorKind, Fields, ImportError, JsonArray, JsonLists, RecordKind, Sink,
+    json::{Value, parse_items},
+    unless_malformed,
+    warnings::shortened,
 };
 
 use crate::{
     artifacts::Artifacts,
     detect,
-    fields::{Fields, items},
     message::Record,
-    reports::{shortened, unless_malformed},
     session::{Facts, KNOWN, LISTS, MAX_FIELD, Session, SessionNames},
     transcript::{MAX_LENGTH, Transcript, fields_of},
 };
@@ -146,7 +147,7 @@ fn read_child(
 ) -> Result<(), ImportError> {
     let mut fields = fields_of(element)?;
     let arena = element.arena();
-    let messages = items(fields.take("conversation").raw().unwrap_or("null"), arena)?;
+    let messages = parse_items(fields.take("conversation").raw().unwrap_or("null"), arena)?;
     let mut session = Session::read(&fields)?;
     let id = session.id.take().ok_or_else(|| ImportError::malformed("it has no id"))?;
     let names = SessionNames::of(&session, &id);

@@ -6,7 +6,6 @@ mod bytes;
 mod call;
 mod detect;
 mod export;
-mod fields;
 mod ids;
 mod layout;
 mod memory;

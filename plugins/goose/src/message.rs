@@ -2,11 +2,13 @@
 
 use std::borrow::Cow;
 
-use satchel_importer::{Arena, ImportError, JsonError, Role, json::Value};
+use satchel_importer::{
+    Arena, Fields, ImportError, JsonError, Role,
+    json::{Value, parse_items},
+};
 
 use crate::{
     block::{Block, What},
-    fields::{Fields, items},
     piece::{Piece, PieceKind},
     result::ToolResult,
 };
@@ -82,7 +84,7 @@ impl<'a> Record<'a> {
 /// The parts of a message. In place of a list there may be a single one.
 fn parts_of<'a>(content: Value<'a>, arena: &'a Arena) -> Result<Vec<Value<'a>>, ImportError> {
     match content {
-        Value::Raw(raw) if raw.starts_with('[') => Ok(items(raw, arena)?),
+        Value::Raw(raw) if raw.starts_with('[') => Ok(parse_items(raw, arena)?),
         Value::Null => Ok(Vec::new()),
         other => Ok(vec![other]),
     }

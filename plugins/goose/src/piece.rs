@@ -2,9 +2,11 @@
 
 use std::borrow::Cow;
 
-use satchel_importer::{Content, Leftover, Message, Part, Role, address::unsigned_json};
-
-use crate::fields::list_of;
+use satchel_importer::{
+    Content, Leftover, Message, Role,
+    address::unsigned_json,
+    json::{EMPTY_OBJECT, array_of},
+};
 
 /// What the person wrote, a text, a thought, a call, a result, or a note of the program.
 pub(crate) struct Piece<'a> {
@@ -47,17 +49,14 @@ impl<'a> Piece<'a> {
         let mut message = self.message;
         message.id = id.into();
         message.parent = parent.map(|parent| Cow::Owned(parent.to_owned()));
-        message.content = content(self.texts);
+        message.content = Content::of_texts(self.texts);
         message.unread = self.rest.unread().map(Cow::Borrowed);
         message.raw_metadata = self.rest.into_json().map(unsigned_json);
         message
     }
 }
 
-fn content(mut texts: Vec<Cow<'_, str>>) -> Option<Content<'_>> {
-    if texts.len() < 2 {
-        return texts.pop().map(Content::Text);
-    }
-    let part = |text| Part { text: Some(text), ..Part::default() };
-    Some(Content::Multipart(texts.into_iter().map(part).collect()))
+/// Joins JSON texts to the text of a list. A list in which no item says anything is empty.
+pub(crate) fn list_of(values: &[String]) -> String {
+    if values.iter().all(|value| value == EMPTY_OBJECT) { "[]".to_owned() } else { array_of(values) }
 }

@@ -1,8 +1,6 @@
 //! Leaves out what must not be stored: secrets in the settings of extensions, and what only a provider can read.
 
-use satchel_importer::{Arena, JsonError, Leftover, Parser, json::Value};
-
-use crate::fields::Fields;
+use satchel_importer::{Arena, Fields, JsonError, Leftover, Parser, json::Value};
 
 /// Members in the settings of an extension that hold keys: variables of its environment, and headers of its requests.
 const SECRETS: [&str; 3] = ["envs", "env", "headers"];

@@ -3,15 +3,12 @@
 use std::{borrow::Cow, collections::BTreeSet};
 
 use satchel_importer::{
-    Arena, Attachment, AttachmentKind, JsonError, Source,
+    Arena, Attachment, AttachmentKind, Fields, JsonError, Source,
     address::{is_uri, unsigned},
     json::Value,
 };
 
-use crate::{
-    bytes,
-    fields::{Fields, list_of},
-};
+use crate::{bytes, piece::list_of};
 
 /// Bytes of an address that is stored as one.
 const MAX_ADDRESS: usize = 4096;
@@ -33,17 +30,17 @@ pub(crate) fn take<'a>(part: &mut Fields<'a>, decode: bool) -> Result<ToolResult
     let arena = part.arena();
     let mut read = ToolResult { call: part.take_id("id"), ..ToolResult::default() };
     let Some(mut result) = part.take_object("toolResult")? else { return Ok(read) };
-    result.leave_out("status", "success");
+    result.remove_text("status", "success");
     if let Some(text) = result.take_text("error") {
         read.texts.push(text.into());
     }
     if let Some(mut value) = result.take_object("value")? {
-        if let Some(contents) = value.take_list("content")? {
+        if let Some(contents) = value.take_array("content")? {
             let rest = read.add_all(contents, arena, decode)?;
             value.push_json("content", &rest);
         }
         result.push_json("value", &value.into_json());
-    } else if let Some(contents) = result.take_list("value")? {
+    } else if let Some(contents) = result.take_array("value")? {
         let rest = read.add_all(contents, arena, decode)?;
         result.push_json("value", &rest);
     } else if let Some(text) = result.take_text("value") {

@@ -3,18 +3,17 @@
 use std::{borrow::Cow, collections::BTreeMap};
 
 use satchel_importer::{
-    Arena, Conversation, ImportError, Importer as _, JsonError, Leftover,
+    Arena, Conversation, Fields, ImportError, Importer as _, JsonError, Leftover,
     address::unsigned_json,
     json::{Value, time_of_text},
-    natural_key, title,
+    natural_key, title, unless_malformed,
+    warnings::shortened,
 };
 
 use crate::{
     Goose,
-    fields::Fields,
     message::{Record, is_message},
     private::without_secrets,
-    reports::unless_malformed,
 };
 
 /// PAM tag of sessions that another session started for a part of its work.
@@ -227,7 +226,7 @@ impl Session {
     pub(crate) fn leave_out(&mut self, key: &str) {
         self.left_out_count += 1;
         if self.left_out.len() < MAX_NAMED {
-            self.left_out.push(key.chars().take(64).collect());
+            self.left_out.push(shortened(key));
         }
     }
 

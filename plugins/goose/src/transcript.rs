@@ -1,16 +1,18 @@
 //! Emits a session and its messages, and reads the files that have one message in each line.
 
-use satchel_importer::{Bundle, Element, ImportError, JsonArray, Message, RecordKind, Sink, order};
+use satchel_importer::{
+    Bundle, Element, Fields, ImportError, JsonArray, Message, RecordKind, Sink, order, unless_malformed,
+    warnings::{Warnings, shortened},
+};
 
 use crate::{
     artifacts::Artifacts,
     detect,
-    fields::Fields,
     ids::{self, Ids},
     layout,
     message::Record,
     piece::Piece,
-    reports::{Reports, shortened, unless_malformed},
+    reports::{self, NOT_LISTED},
     session::{Facts, Session, SessionNames, is_header},
 };
 
@@ -64,11 +66,10 @@ pub(crate) fn fields_of<'a>(element: &Element<'a>) -> Result<Fields<'a>, ImportE
 }
 
 /// A session whose messages are emitted, each of which follows the one before it.
-#[derive(Default)]
 pub(crate) struct Transcript {
     ids: Ids,
     last: Option<String>,
-    reports: Reports,
+    warnings: Warnings,
 }
 
 impl Transcript {
@@ -102,7 +103,7 @@ impl Transcript {
         if facts.unsorted {
             sink.warn(place, order::KEPT);
         }
-        Ok(Self::default())
+        Ok(Self { ids: Ids::default(), last: None, warnings: Warnings::new(NOT_LISTED) })
     }
 
     /// Emits a message.
@@ -116,7 +117,7 @@ impl Transcript {
         let mut record = Record::read(fields, true)?;
         let id = self.ids.claim(&record.key, record.pieces.len());
         let id = id.ok_or_else(|| ImportError::malformed("the session has more messages than fit"))?;
-        self.reports.add(&record, place, sink)?;
+        reports::report(&record, place, &mut self.warnings, sink)?;
         if let Some(artifacts) = artifacts {
             artifacts.attach(&mut record.pieces);
         }

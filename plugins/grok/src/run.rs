@@ -55,6 +55,7 @@ fn read(export: &Export, version: &'static str, bundle: &Bundle, sink: &mut Sink
                 "no member of this name is known; it is not imported",
             );
         }
+        walked.warn_of_more_others(&export.main, sink);
     } else {
         JsonArray::new(&export.main)
             .each(bundle, sink, |element, sink| reader.conversation(&element, sink))?;

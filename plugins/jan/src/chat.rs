@@ -4,18 +4,21 @@ use std::{borrow::Cow, collections::BTreeMap};
 
 use satchel_importer::{
     Arena, Bundle, Conversation, Element, ErrorKind, ImportError, Importer as _, JsonArray, JsonLists,
-    Message, RecordKind, Role, Sink, address::unsigned_json, natural_key, order as times, title,
+    Message, RecordKind, Role, Sink,
+    address::unsigned_json,
+    natural_key, order as times, title,
+    warnings::{Warnings, shortened},
 };
 
 use crate::{
     Jan, detect,
-    fields::Fields,
+    fields::FIELD_READER,
     file::Files,
     header::Header,
     message::{self, MAX_LENGTH, Record},
     order::{self, Entry, Order},
     piece::Common,
-    reports::{Findings, Reports, shortened},
+    reports::{Findings, NOT_LISTED},
 };
 
 /// Messages of a thread. Those beyond are skipped.
@@ -277,16 +280,16 @@ fn emit(
     files: &Files<'_>,
     sink: &mut Sink,
 ) -> Result<Vec<String>, ImportError> {
-    let mut reports = Reports::default();
+    let mut warnings = Warnings::new(NOT_LISTED);
     let each = |element: Element<'_>, sink: &mut Sink| {
         // Reports keys that are repeated.
-        let (Ok(_) | Err(_)) = Fields::read(&mut element.parser());
+        let (Ok(_) | Err(_)) = FIELD_READER.read(&mut element.parser());
         let texts = message::split(element.text(), element.arena());
         for (at, text) in texts.iter().enumerate() {
             let (place, key) = (place_of(&element, at), (element.index(), at));
             match emit_one(text, element.arena(), survey, order, key, files) {
                 Ok((findings, emitted)) => {
-                    reports.add(&place, findings, sink)?;
+                    findings.report(&place, &mut warnings, sink)?;
                     sink.more_messages(&emitted)?;
                 }
                 Err(error) if error.kind == ErrorKind::Malformed => {

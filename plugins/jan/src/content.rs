@@ -5,10 +5,13 @@ use std::{
     collections::{BTreeMap, VecDeque},
 };
 
-use satchel_importer::{Attachment, AttachmentKind, ImportError, Role, Source, json::Value};
+use satchel_importer::{
+    Attachment, AttachmentKind, Fields, ImportError, Role, Source,
+    json::{Value, array_of},
+};
 
 use crate::{
-    fields::{Fields, list_of},
+    fields::FIELD_READER,
     file::{self, Files},
     part::{self, ReadPart},
     piece::Piece,
@@ -47,9 +50,9 @@ impl<'a, 'f> Builder<'a, 'f> {
             self.words(text, "0", false);
             return Ok(());
         }
-        let Some(list) = fields.take_list("content")? else { return Ok(()) };
+        let Some(list) = fields.take_array("content")? else { return Ok(()) };
         for (at, value) in list.into_iter().enumerate() {
-            let read = match (value, Fields::of(value, fields.arena())) {
+            let read = match (value, FIELD_READER.of(value, fields.arena())) {
                 (Value::Text(text), _) => {
                     Ok(ReadPart { text: Some(text), rest: "{}".to_owned(), ..ReadPart::default() })
                 }
@@ -150,10 +153,10 @@ impl<'a, 'f> Builder<'a, 'f> {
 
     /// The calls that early versions kept in the metadata; the program shows them behind the text.
     pub(crate) fn tool_calls(&mut self, metadata: &mut Fields<'a>) -> Result<(), ImportError> {
-        let Some(list) = metadata.take_list("tool_calls")? else { return Ok(()) };
+        let Some(list) = metadata.take_array("tool_calls")? else { return Ok(()) };
         for (at, value) in list.into_iter().enumerate() {
             let place = format!("metadata.tool_calls[{at}]");
-            match Fields::of(value, metadata.arena()) {
+            match FIELD_READER.of(value, metadata.arena()) {
                 Ok(Some(mut entry)) => match tool::of_metadata(&mut entry) {
                     Ok(tool) => self.tool(tool, &format!("call:{at}"), entry.into_json()),
                     Err(error) => self.findings.skip(place, error),
@@ -167,11 +170,11 @@ impl<'a, 'f> Builder<'a, 'f> {
 
     /// The documents whose text the program gave to the model with a prompt.
     pub(crate) fn documents(&mut self, metadata: &mut Fields<'a>) -> Result<(), ImportError> {
-        let Some(list) = metadata.take_list("inline_file_contents")? else { return Ok(()) };
+        let Some(list) = metadata.take_array("inline_file_contents")? else { return Ok(()) };
         let mut left = Vec::new();
         let mut without_text = self.files_without_text();
         for value in list {
-            let entry = Fields::of(value, metadata.arena())?;
+            let entry = FIELD_READER.of(value, metadata.arena())?;
             let Some((mut entry, name)) = entry.and_then(|mut entry| {
                 let name = entry.take_text("name")?;
                 Some((entry, name))
@@ -185,7 +188,7 @@ impl<'a, 'f> Builder<'a, 'f> {
             left.push(entry.into_json());
         }
         if left.iter().any(|entry| entry != "{}") {
-            metadata.push_json("inline_file_contents", &list_of(&left));
+            metadata.push_json("inline_file_contents", &array_of(&left));
         }
         Ok(())
     }

@@ -48,7 +48,7 @@ pub(crate) fn threads(bundle: &Bundle) -> Result<BTreeMap<&str, ThreadFiles<'_>>
     let mut own = BTreeMap::new();
     for (folder, files) in layout::threads(bundle) {
         let head = match files.head {
-            Some(path) => sample(bundle, path, is_head)?,
+            Some(path) => JsonArray::new(path).sample_first(bundle, &SAMPLE_SIZES, is_head)?,
             None => false,
         };
         let messages = match files.messages {
@@ -69,7 +69,7 @@ pub(crate) fn threads(bundle: &Bundle) -> Result<BTreeMap<&str, ThreadFiles<'_>>
 pub(crate) fn exports(bundle: &Bundle) -> Result<Vec<&str>, ImportError> {
     let mut found = Vec::new();
     for entry in bundle.entries().iter().filter(|entry| layout::may_be_export(&entry.path)) {
-        if sample(bundle, &entry.path, is_export)? {
+        if JsonArray::new(&entry.path).sample_first(bundle, &SAMPLE_SIZES, is_export)? {
             found.push(entry.path.as_str());
         }
     }
@@ -225,25 +225,4 @@ fn is_part(json: &mut Parser<'_>) -> Result<bool, JsonError> {
     }
     let known = kind.is_some_and(|kind| TYPES.contains(&kind));
     Ok(known && (value || !matches!(kind, Some("text" | "reasoning"))))
-}
-
-/// Looks at the first element of growing heads of a file until one decides.
-fn sample(
-    bundle: &Bundle,
-    path: &str,
-    decide: impl Fn(&Element<'_>) -> Option<bool>,
-) -> Result<bool, ImportError> {
-    let size = bundle.entry(path).map_or(0, |entry| entry.size);
-    for bytes in SAMPLE_SIZES {
-        let (mut found, mut whole) = (None, true);
-        JsonArray::new(path).sample(bundle, bytes, |element| {
-            found = decide(&element);
-            whole = element.whole();
-            false
-        })?;
-        if found.is_some() || whole || size <= bytes as u64 {
-            return Ok(found == Some(true));
-        }
-    }
-    Ok(false)
 }

@@ -8,17 +8,14 @@ use std::{
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use satchel_importer::{
-    Attachment, AttachmentKind, Bundle, JsonError, Source,
+    Attachment, AttachmentKind, Bundle, Fields, JsonError, Source,
     address::{is_uri, unsigned},
+    bytes::{MAX_FILE, from_data_address},
     names, sniff,
 };
 
-use crate::{data_address::decode, fields::Fields};
-
 /// Bytes of an address that is stored as one.
 const MAX_ADDRESS: usize = 4096;
-/// Bytes of a file that the host accepts.
-const MAX_BYTES: usize = 16 * 1024 * 1024;
 /// Where the list of documents in a prompt begins and ends.
 const LIST: (&str, &str) = ("[ATTACHED_FILES]", "[/ATTACHED_FILES]");
 
@@ -52,7 +49,7 @@ impl<'b> Files<'b> {
         if let Some(described) = address.strip_prefix("data:") {
             let mime = described.split([';', ',']).next().filter(|mime| mime.contains('/'));
             file.mime_type = mime.map(Cow::Borrowed);
-            file.source = decode(address).map(|bytes| Source::Bytes(Cow::Owned(bytes)));
+            file.source = from_data_address(address).map(|bytes| Source::Bytes(Cow::Owned(bytes)));
             self.unreadable.set(self.unreadable.get() + usize::from(file.source.is_none()));
         } else if is_uri(address) && !address.starts_with("file:") {
             let short = address.len() <= MAX_ADDRESS;
@@ -92,7 +89,7 @@ pub(crate) fn take_recording<'a>(
     files: Option<&Files<'_>>,
 ) -> Result<Option<Attachment<'a>>, JsonError> {
     let Some(mut audio) = part.take_object("input_audio")? else { return Ok(None) };
-    let data = audio.take_text("data").filter(|data| data.len() / 4 * 3 <= MAX_BYTES);
+    let data = audio.take_text("data").filter(|data| data.len() / 4 * 3 <= MAX_FILE);
     let mut file = Attachment { kind: AttachmentKind::Audio, ..Attachment::default() };
     if let (Some(files), Some(data)) = (files, data) {
         let bytes = STANDARD.decode(data).ok().filter(|bytes| !bytes.is_empty());

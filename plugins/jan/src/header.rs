@@ -2,9 +2,12 @@
 
 use std::borrow::Cow;
 
-use satchel_importer::{Bundle, ImportError, JsonArray, Leftover, Parser, RecordKind, Sink, json::Value};
+use satchel_importer::{
+    Bundle, Fields, ImportError, JsonArray, Leftover, Parser, RecordKind, Sink,
+    json::{Value, array_of},
+};
 
-use crate::fields::{Fields, list_of, time_of};
+use crate::fields::{FIELD_READER, time_of};
 
 /// Bytes of a file about a thread, and of a field of an export. Real ones have some thousand.
 const MAX_LENGTH: usize = 4 * 1024 * 1024;
@@ -65,7 +68,7 @@ impl Header {
                 return Err(ImportError::malformed("the file has another thread already"));
             }
             let mut json = element.parser();
-            let fields = Fields::read(&mut json)?;
+            let fields = FIELD_READER.read(&mut json)?;
             json.end()?;
             found = Some(Self::read(fields)?);
             Ok(())
@@ -122,10 +125,10 @@ impl Header {
 
     /// Takes the instructions of the first assistant, which is the only one that the program uses.
     fn read_assistants(&mut self, fields: &mut Fields<'_>) -> Result<(), ImportError> {
-        let Some(list) = fields.take_list("assistants")? else { return Ok(()) };
+        let Some(list) = fields.take_array("assistants")? else { return Ok(()) };
         let mut kept = Vec::with_capacity(list.len());
         for (at, value) in list.into_iter().enumerate() {
-            let Some(mut assistant) = Fields::of(value, fields.arena())? else {
+            let Some(mut assistant) = FIELD_READER.of(value, fields.arena())? else {
                 kept.push(value.json().into_owned());
                 continue;
             };
@@ -137,7 +140,7 @@ impl Header {
             }
             kept.push(assistant.into_json());
         }
-        fields.push_json("assistants", &list_of(&kept));
+        fields.push_json("assistants", &array_of(&kept));
         Ok(())
     }
 

@@ -2,7 +2,6 @@
 
 mod chat;
 mod content;
-mod data_address;
 mod detect;
 mod fields;
 mod file;

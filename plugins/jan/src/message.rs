@@ -1,13 +1,15 @@
 //! Reads one message, and what it says about those before and behind it.
 
-use satchel_importer::{Arena, ImportError, Parser, Role, json::Value, natural_key};
+use satchel_importer::{
+    Arena, Fields, ImportError, Parser, Role, json::Value, natural_key, warnings::shortened,
+};
 
 use crate::{
     content::Builder,
-    fields::{Fields, time_of},
+    fields::{FIELD_READER, time_of},
     file::Files,
     piece::Piece,
-    reports::{Findings, shortened},
+    reports::Findings,
 };
 
 /// Bytes of one message. A guest has 128 MiB for it, its decoded texts and its files.
@@ -102,7 +104,7 @@ pub(crate) fn read<'a>(
         return Err(ImportError::malformed(format!("it is longer than {MAX_LENGTH} bytes")));
     }
     let mut json = Parser::new(text, arena);
-    let mut fields = Fields::read(&mut json)?;
+    let mut fields = FIELD_READER.read(&mut json)?;
     json.end()?;
     if fields.get("role") == Value::Null && fields.get("content") == Value::Null {
         return Err(ImportError::malformed("it is not a message"));

@@ -1,9 +1,11 @@
 //! Reads one part of a content.
 
-use satchel_importer::{Attachment, AttachmentKind, JsonError, json::Value};
+use satchel_importer::{
+    Attachment, AttachmentKind, Fields, JsonError,
+    json::{Value, array_of},
+};
 
 use crate::{
-    fields::{Fields, list_of},
     file::{self, Files},
     tool::{self, Tool},
 };
@@ -87,7 +89,7 @@ impl<'a> ReadPart<'a> {
     fn annotations(&mut self, part: &mut Fields<'a>, files: Option<&Files<'_>>) -> Result<(), JsonError> {
         let Some(mut own) = part.take_object("text")? else { return Ok(()) };
         let (name, mut others) = (own.get("name").nonempty_text(), Vec::new());
-        for value in own.take_list("annotations")?.unwrap_or_default() {
+        for value in own.take_array("annotations")?.unwrap_or_default() {
             match value {
                 Value::Text(address) if !address.is_empty() => {
                     self.files.push(file::at(address, name, files));
@@ -95,7 +97,7 @@ impl<'a> ReadPart<'a> {
                 other => others.push(other.json().into_owned()),
             }
         }
-        own.push_json("annotations", &list_of(&others));
+        own.push_json("annotations", &array_of(&others));
         let rest = own.into_json();
         part.push_json("text", &rest);
         Ok(())

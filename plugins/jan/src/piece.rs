@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 
 use satchel_importer::{
-    Attachment, Content, Leftover, Message, Part, Role, ToolCall, address::unsigned_json,
+    Attachment, Content, Leftover, Message, Role, ToolCall,
+    address::unsigned_json,
+    json::{EMPTY_OBJECT, array_of},
     tree::SIBLING_NUMBER,
 };
-
-use crate::fields::{EMPTY, list_of};
 
 /// Texts and files, a thought, a call, or a result.
 #[derive(Debug)]
@@ -63,8 +63,8 @@ impl<'a> Piece<'a> {
         parent: Option<String>,
         number: Option<usize>,
     ) -> Message<'a> {
-        if self.parts.iter().any(|part| part != EMPTY) {
-            self.rest.add_json("parts", &list_of(&self.parts));
+        if self.parts.iter().any(|part| part != EMPTY_OBJECT) {
+            self.rest.add_json("parts", &array_of(&self.parts));
         }
         if let Some(number) = number {
             self.rest.add_json(SIBLING_NUMBER, &number.to_string());
@@ -76,7 +76,7 @@ impl<'a> Piece<'a> {
             provider_message_id: given.then(|| Cow::Owned(id.clone())),
             id: Cow::Owned(id),
             role: self.role,
-            content: content(self.texts),
+            content: Content::of_texts(self.texts),
             created_at: common.time,
             parent: parent.map(Cow::Owned),
             model: model.map(|model| Cow::Owned(model.to_owned())),
@@ -89,12 +89,4 @@ impl<'a> Piece<'a> {
             ..Message::default()
         }
     }
-}
-
-fn content(mut texts: Vec<Cow<'_, str>>) -> Option<Content<'_>> {
-    if texts.len() < 2 {
-        return texts.pop().map(Content::Text);
-    }
-    let part = |text| Part { text: Some(text), ..Part::default() };
-    Some(Content::Multipart(texts.into_iter().map(part).collect()))
 }

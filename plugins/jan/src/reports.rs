@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use satchel_importer::{ImportError, RecordKind, Sink};
+use satchel_importer::{
+    ImportError, RecordKind, Sink,
+    warnings::{Warnings, shortened},
+};
 
-/// Different warnings about one thread.
-const MAX_WARNINGS: usize = 64;
 /// The warning instead of all further ones.
-const NOT_LISTED: &str = "there are more kinds of warnings about this thread, which are not listed";
-/// Characters of a name in a warning.
-const MAX_NAME: usize = 64;
+pub(crate) const NOT_LISTED: &str =
+    "there are more kinds of warnings about this thread, which are not listed";
 
 /// What a message has that cannot be read or is not understood.
 #[derive(Debug, Default)]
@@ -32,36 +32,20 @@ impl Findings {
         let kind = shortened(kind.unwrap_or("none"));
         self.warn(format!("{what} of the unknown type {kind:?} is kept, and its text read"));
     }
-}
 
-/// What was reported about one thread.
-#[derive(Debug, Default)]
-pub(crate) struct Reports(BTreeSet<String>);
-
-impl Reports {
-    pub(crate) fn add(
-        &mut self,
+    /// Reports them for the message at `place`.
+    pub(crate) fn report(
+        self,
         place: &str,
-        findings: Findings,
+        warnings: &mut Warnings,
         sink: &mut Sink,
     ) -> Result<(), ImportError> {
-        for (inside, reason) in findings.skips {
+        for (inside, reason) in self.skips {
             sink.skip(RecordKind::Message, &format!("{place}#{inside}"), &reason)?;
         }
-        for warning in findings.warnings {
-            if self.0.len() > MAX_WARNINGS || self.0.contains(&warning) {
-                continue;
-            }
-            // The last one stands for all others.
-            let shown = if self.0.len() < MAX_WARNINGS { &warning } else { NOT_LISTED };
-            sink.warn(place, shown);
-            self.0.insert(warning);
+        for warning in self.warnings {
+            warnings.warn(place, warning, sink);
         }
         Ok(())
     }
-}
-
-/// The beginning of a name, for a warning.
-pub(crate) fn shortened(name: &str) -> String {
-    name.chars().take(MAX_NAME).collect()
 }

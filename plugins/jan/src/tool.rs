@@ -2,9 +2,12 @@
 
 use std::borrow::Cow;
 
-use satchel_importer::{Arena, JsonError, ToolCall, ToolInput, json::Value};
+use satchel_importer::{
+    Arena, Fields, JsonError, ToolCall, ToolInput,
+    json::{Value, parse_items},
+};
 
-use crate::fields::{Fields, items};
+use crate::fields::FIELD_READER;
 
 /// A call whose tool has no name.
 const UNNAMED: &str = "unnamed";
@@ -64,13 +67,13 @@ fn answer<'a>(value: Value<'a>, arena: &'a Arena) -> Result<Option<Cow<'a, str>>
         Value::Null | Value::Text("") => None,
         Value::Text(text) => Some(text.into()),
         Value::Raw(raw) => {
-            let texts = match Fields::of(value, arena)? {
+            let texts = match FIELD_READER.of(value, arena)? {
                 Some(mut fields) => {
-                    let list = fields.take_list("content")?;
+                    let list = fields.take_array("content")?;
                     // What stands beside the list, such as an error, must not be lost.
                     list.filter(|_| fields.iter().next().is_none()).map(|list| plain_texts(&list, arena))
                 }
-                None if raw.starts_with('[') => Some(plain_texts(&items(raw, arena)?, arena)),
+                None if raw.starts_with('[') => Some(plain_texts(&parse_items(raw, arena)?, arena)),
                 None => None,
             };
             Some(texts.transpose()?.flatten().map_or(Cow::Borrowed(raw), Cow::Owned))
@@ -82,8 +85,11 @@ fn answer<'a>(value: Value<'a>, arena: &'a Arena) -> Result<Option<Cow<'a, str>>
 fn plain_texts(list: &[Value<'_>], arena: &Arena) -> Result<Option<String>, JsonError> {
     let mut texts = Vec::with_capacity(list.len());
     for value in list {
-        let Some(mut part) =
-            value.raw().map(|raw| arena.alloc_str(raw)).map(|raw| Fields::parse(raw, arena)).transpose()?
+        let Some(mut part) = value
+            .raw()
+            .map(|raw| arena.alloc_str(raw))
+            .map(|raw| FIELD_READER.parse(raw, arena))
+            .transpose()?
         else {
             return Ok(None);
         };

@@ -1,9 +1,6 @@
 //! Bytes inside an export: `data:image/png;base64,…`, and recordings.
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
-
-/// Most bytes that the host accepts for one file.
-const MAX_BYTES: usize = 16 * 1024 * 1024;
+use satchel_importer::bytes::from_base64;
 
 /// The MIME type and the bytes of a `data:` address; none if it has no bytes or too many.
 pub(crate) fn of_address(address: &str) -> Option<(&str, Vec<u8>)> {
@@ -14,15 +11,7 @@ pub(crate) fn of_address(address: &str) -> Option<(&str, Vec<u8>)> {
         !name.is_empty() && letters.all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
     };
     (is_name(major) && is_name(minor)).then_some(())?;
-    Some((mime, bytes(data)?))
-}
-
-/// The bytes that are encoded in `data`.
-pub(crate) fn bytes(data: &str) -> Option<Vec<u8>> {
-    if data.len() / 4 * 3 > MAX_BYTES {
-        return None;
-    }
-    STANDARD.decode(data.trim()).ok().filter(|bytes| !bytes.is_empty())
+    Some((mime, from_base64(data)?))
 }
 
 #[cfg(test)]

@@ -4,7 +4,10 @@ use std::borrow::Cow;
 
 use satchel_importer::{
     Bundle, Content, Conversation, Element, ErrorKind, ImportError, Importer as _, JsonArray, JsonLists,
-    Message, RecordKind, Role, Sink, address::unsigned_json, natural_key, title,
+    Message, RecordKind, Role, Sink,
+    address::unsigned_json,
+    natural_key, title,
+    warnings::{Warnings, shortened},
 };
 
 use crate::{
@@ -15,7 +18,7 @@ use crate::{
     layout,
     message::{self, Entry, MAX_LENGTH, Version},
     piece::IdSource,
-    reports::{Reports, shortened},
+    reports::NOT_LISTED,
 };
 
 /// Characters of a title that is made of the first prompt.
@@ -189,14 +192,14 @@ fn read_messages(
     files: &Files<'_>,
     sink: &mut Sink,
 ) -> Result<(), ImportError> {
-    let (mut thread, mut reports) = (Thread::default(), Reports::default());
+    let (mut thread, mut warnings) = (Thread::default(), Warnings::new(NOT_LISTED));
     let outcome = JsonLists::new(path, &LISTS).each(bundle, sink, |_, element, sink| {
         let mut entry = message::read(&element, Some(files))?;
         let messages = thread.place(&mut entry, element.index())?;
         if !facts.has_messages {
             return Err(ImportError::malformed("the first pass found no messages in the file"));
         }
-        reports.add(&element.locator(), entry.findings, sink)?;
+        entry.findings.report(&element.locator(), &mut warnings, sink)?;
         sink.more_messages(&messages)
     })?;
     if thread.ids.repeated {

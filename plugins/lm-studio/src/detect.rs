@@ -59,7 +59,7 @@ pub(crate) fn detect(bundle: &Bundle) -> Result<Vec<Detection>, ImportError> {
 pub(crate) fn chats(bundle: &Bundle) -> Result<Vec<&str>, ImportError> {
     let mut found = Vec::new();
     for entry in bundle.entries().iter().filter(|entry| layout::may_be_chat(&entry.path)) {
-        if is_chat(bundle, &entry.path, entry.size)? {
+        if is_chat(bundle, &entry.path)? {
             found.push(entry.path.as_str());
         }
     }
@@ -67,22 +67,11 @@ pub(crate) fn chats(bundle: &Bundle) -> Result<Vec<&str>, ImportError> {
 }
 
 /// Looks at growing heads of a file until one decides.
-fn is_chat(bundle: &Bundle, path: &str, size: u64) -> Result<bool, ImportError> {
+fn is_chat(bundle: &Bundle, path: &str) -> Result<bool, ImportError> {
     if !begins_with_object(bundle, path)? {
         return Ok(false);
     }
-    for bytes in SAMPLE_SIZES {
-        let (mut found, mut whole) = (None, true);
-        JsonArray::new(path).sample(bundle, bytes, |element| {
-            found = decide(&element);
-            whole = element.whole();
-            false
-        })?;
-        if found.is_some() || whole || size <= bytes as u64 {
-            return Ok(found == Some(true));
-        }
-    }
-    Ok(false)
+    JsonArray::new(path).sample_first(bundle, &SAMPLE_SIZES, decide)
 }
 
 /// Whether the file begins with an object. The program writes no lists of chats, and the walk over messages cannot read them.

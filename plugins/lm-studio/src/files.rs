@@ -5,9 +5,12 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-use satchel_importer::{Arena, Attachment, AttachmentKind, Bundle, JsonError, Source, json::Value, sniff};
+use satchel_importer::{
+    Arena, Attachment, AttachmentKind, Bundle, Fields, JsonError, Parser, Source, json::Value, sniff,
+    warnings::shortened,
+};
 
-use crate::{fields::Fields, layout, reports::shortened};
+use crate::{fields::FIELD_READER, layout};
 
 /// Bytes of a file that describes a file of the person: it has a small picture of it.
 const MAX_DESCRIPTION: u64 = 4 * 1024 * 1024;
@@ -97,7 +100,7 @@ impl<'b> Files<'b> {
 
 fn name_in(bytes: &[u8]) -> Result<Option<String>, JsonError> {
     let (text, arena) = (String::from_utf8_lossy(bytes), Arena::new());
-    let fields = Fields::parse(&text, &arena)?;
+    let fields = FIELD_READER.read(&mut Parser::new(&text, &arena))?;
     Ok(fields.get("originalName").nonempty_text().map(ToOwned::to_owned))
 }
 

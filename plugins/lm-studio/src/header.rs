@@ -6,14 +6,15 @@ use std::{
 };
 
 use satchel_importer::{
-    Arena, Bundle, Element, ImportError, JsonArray, JsonError, Leftover, Parser, json::Value,
+    Arena, Bundle, Element, ImportError, JsonArray, JsonError, Leftover, Parser,
+    json::{Value, parse_items},
+    warnings::shortened,
 };
 
 use crate::{
-    fields::{Fields, items, time_of},
+    fields::{FIELD_READER, time_of},
     layout,
     message::MAX_LENGTH,
-    reports::shortened,
 };
 
 /// The list of messages.
@@ -200,17 +201,17 @@ impl Header {
 }
 
 fn model<'a>(value: Value<'a>, arena: &'a Arena) -> Result<Option<String>, JsonError> {
-    let Some(model) = Fields::of(value, arena)? else { return Ok(None) };
+    let Some(model) = FIELD_READER.of(value, arena)? else { return Ok(None) };
     let names = ["identifier", "indexedModelIdentifier"];
     Ok(names.into_iter().find_map(|key| model.get(key).nonempty_text()).map(ToOwned::to_owned))
 }
 
 /// The system prompt among the settings of a chat.
 fn own_system_prompt<'a>(value: Value<'a>, arena: &'a Arena) -> Result<Option<String>, JsonError> {
-    let Some(config) = Fields::of(value, arena)? else { return Ok(None) };
+    let Some(config) = FIELD_READER.of(value, arena)? else { return Ok(None) };
     let Some(raw) = config.get("fields").raw() else { return Ok(None) };
-    for item in items(raw, arena)? {
-        let Some(field) = Fields::of(item, arena)? else { continue };
+    for item in parse_items(raw, arena)? {
+        let Some(field) = FIELD_READER.of(item, arena)? else { continue };
         if field.get("key").text() == Some(SYSTEM_PROMPT) {
             return Ok(field.get("value").nonempty_text().map(ToOwned::to_owned));
         }

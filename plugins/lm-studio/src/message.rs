@@ -1,13 +1,15 @@
 //! Takes one entry of `messages` apart: its versions, of which the person sees one.
 
-use satchel_importer::{Element, ImportError, JsonError, Role, json::Value, natural_key};
+use satchel_importer::{
+    Element, Fields, ImportError, JsonError, Role, json::Value, natural_key, warnings::shortened,
+};
 
 use crate::{
     budget::Budget,
-    fields::{Fields, object_text},
+    fields::{FIELD_READER, take_items},
     files::Files,
     piece::Piece,
-    reports::{Findings, shortened},
+    reports::Findings,
     step::{self, Block, Builder},
 };
 
@@ -48,9 +50,9 @@ pub(crate) fn read<'a>(element: &Element<'a>, files: Option<&Files<'_>>) -> Resu
         return Err(ImportError::malformed(format!("it is longer than {MAX_LENGTH} bytes")));
     }
     let mut json = element.parser();
-    let mut fields = Fields::read(&mut json)?;
+    let mut fields = FIELD_READER.read(&mut json)?;
     json.end()?;
-    let listed = fields.take_list("versions")?;
+    let listed = fields.take_array("versions")?;
     let listed = listed.ok_or_else(|| ImportError::malformed("it has no list of versions"))?;
     let chosen = fields.take("currentlySelected");
     let mut entry = Entry { versions: Vec::new(), selected: 0, findings: Findings::default() };
@@ -97,12 +99,12 @@ fn read_version<'a>(
     budget: &mut Budget,
     files: Option<&Files<'_>>,
 ) -> Result<Version<'a>, ImportError> {
-    let raw = object_text(value).ok_or_else(|| ImportError::malformed("it is not an object"))?;
-    let mut fields = Fields::parse(raw, element.arena())?;
+    let raw = value.object().ok_or_else(|| ImportError::malformed("it is not an object"))?;
+    let mut fields = FIELD_READER.parse(raw, element.arena())?;
     let role = role(&mut fields, findings);
-    let (steps, content) = (fields.take_items("steps")?, fields.take_items("content")?);
+    let (steps, content) = (take_items(&mut fields, "steps")?, take_items(&mut fields, "content")?);
     leave_out_repetition(&mut fields, &content)?;
-    let first = steps.iter().find_map(|step| Fields::of(*step, element.arena()).ok().flatten());
+    let first = steps.iter().find_map(|step| FIELD_READER.of(*step, element.arena()).ok().flatten());
     let id = first.as_ref().and_then(step::id_of);
     let model = fields.object("senderInfo")?.get("senderName").nonempty_text();
     let block =
@@ -163,11 +165,11 @@ fn role_name(role: Role) -> &'static str {
 /// Removes what the model was given, if that is what the person wrote.
 fn leave_out_repetition<'a>(fields: &mut Fields<'a>, content: &[Value<'a>]) -> Result<(), JsonError> {
     let mut given = fields.object("preprocessed")?;
-    let Some(parts) = given.take_list("content")? else { return Ok(()) };
+    let Some(parts) = given.take_array("content")? else { return Ok(()) };
     given.take("role");
     let arena = fields.arena();
     let same = |one: Value<'a>, other: Value<'a>| -> Result<bool, JsonError> {
-        let pair = Fields::of(one, arena)?.zip(Fields::of(other, arena)?);
+        let pair = FIELD_READER.of(one, arena)?.zip(FIELD_READER.of(other, arena)?);
         Ok(pair.map_or(one == other, |(one, other)| one.iter().eq(other.iter())))
     };
     let mut repeats = given.iter().next().is_none() && parts.len() == content.len();

@@ -2,12 +2,9 @@
 
 use std::borrow::Cow;
 
-use satchel_importer::{Attachment, JsonError, ToolCall, ToolInput, json::Value};
+use satchel_importer::{Attachment, Fields, JsonError, ToolCall, ToolInput, json::Value};
 
-use crate::{
-    fields::Fields,
-    files::{self, Files},
-};
+use crate::files::{self, Files};
 
 /// Fields that are known and kept as they are.
 const KEPT: [&str; 12] = [

@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 
 use satchel_importer::{
-    Attachment, Citation, Content, Leftover, Message, Part, Role, ToolCall, address::unsigned_json,
+    Attachment, Citation, Content, Leftover, Message, Role, ToolCall,
+    address::unsigned_json,
+    json::{EMPTY_OBJECT, array_of},
     tree::SIBLING_NUMBER,
 };
-
-use crate::fields::{EMPTY, list_of};
 
 /// How a piece gets its id.
 #[derive(Debug)]
@@ -79,8 +79,8 @@ impl<'a> Piece<'a> {
         provider_id: bool,
     ) -> Message<'a> {
         for (key, list) in [("steps", &self.steps), ("parts", &self.parts)] {
-            if list.iter().any(|json| json != EMPTY) {
-                self.rest.add_json(key, &list_of(list));
+            if list.iter().any(|json| json != EMPTY_OBJECT) {
+                self.rest.add_json(key, &array_of(list));
             }
         }
         if let Some(number) = number {
@@ -106,14 +106,10 @@ impl<'a> Piece<'a> {
     }
 
     fn content(&mut self) -> Option<Content<'a>> {
-        let mut texts = std::mem::take(&mut self.texts);
-        if texts.len() < 2 {
-            return texts.pop().map(Content::Text);
-        }
-        if self.streamed {
+        let texts = std::mem::take(&mut self.texts);
+        if self.streamed && texts.len() > 1 {
             return Some(Content::Text(texts.concat().into()));
         }
-        let part = |text| Part { text: Some(text), ..Part::default() };
-        Some(Content::Multipart(texts.into_iter().map(part).collect()))
+        Content::of_texts(texts)
     }
 }

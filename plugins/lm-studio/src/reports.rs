@@ -2,14 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use satchel_importer::{ImportError, RecordKind, Sink};
+use satchel_importer::{
+    ImportError, RecordKind, Sink,
+    warnings::{Warnings, shortened},
+};
 
-/// Different warnings about one chat.
-const MAX_WARNINGS: usize = 64;
+/// The warning instead of all further ones.
+pub(crate) const NOT_LISTED: &str =
+    "here and below there are more kinds of unknown fields and types than are listed";
 /// Skips within one entry that are listed; the others are counted.
 const MAX_SKIPS: usize = 1000;
-/// Characters of a name in a warning.
-const MAX_NAME: usize = 64;
 
 /// What a message has that cannot be read or is not understood.
 #[derive(Debug, Default)]
@@ -31,7 +33,7 @@ impl Findings {
     }
 
     pub(crate) fn warn(&mut self, warning: impl Into<String>) {
-        if self.warnings.len() < MAX_WARNINGS {
+        if self.warnings.len() < Warnings::MAX {
             self.warnings.insert(warning.into());
         } else {
             let warning = warning.into();
@@ -48,52 +50,27 @@ impl Findings {
         let kind = shortened(kind.unwrap_or("none"));
         self.warn(format!("{what} of the unknown type {kind:?} is kept, and its text read"));
     }
-}
 
-/// What was reported about one chat.
-#[derive(Debug, Default)]
-pub(crate) struct Reports {
-    warnings: BTreeSet<String>,
-    more_warnings: bool,
-}
-
-impl Reports {
-    pub(crate) fn add(
-        &mut self,
+    /// Reports them for the message at `place`.
+    pub(crate) fn report(
+        self,
         place: &str,
-        findings: Findings,
+        warnings: &mut Warnings,
         sink: &mut Sink,
     ) -> Result<(), ImportError> {
-        for (inside, reason) in findings.skips {
+        for (inside, reason) in self.skips {
             sink.skip(RecordKind::Message, &format!("{place}#{inside}"), &reason)?;
         }
-        if findings.more_skips > 0 {
-            let reason = format!("{} more parts of it cannot be read either", findings.more_skips);
+        if self.more_skips > 0 {
+            let reason = format!("{} more parts of it cannot be read either", self.more_skips);
             sink.skip(RecordKind::Message, place, &reason)?;
         }
-        let mut more = findings.more_warnings;
-        for warning in findings.warnings {
-            if self.warnings.contains(&warning) {
-                continue;
-            }
-            if self.warnings.len() < MAX_WARNINGS {
-                sink.warn(place, &warning);
-                self.warnings.insert(warning);
-            } else {
-                more = true;
-            }
+        for warning in self.warnings {
+            warnings.warn(place, warning, sink);
         }
-        if more && !std::mem::replace(&mut self.more_warnings, true) {
-            sink.warn(
-                place,
-                "here and below there are more kinds of unknown fields and types than are listed",
-            );
+        if self.more_warnings {
+            warnings.warn_of_more(place, sink);
         }
         Ok(())
     }
-}
-
-/// The beginning of a name, for a warning.
-pub(crate) fn shortened(name: &str) -> String {
-    name.chars().take(MAX_NAME).collect()
 }

@@ -2,16 +2,20 @@
 
 use std::borrow::Cow;
 
-use satchel_importer::{Arena, Citation, ImportError, JsonError, Role, json::Value};
+use satchel_importer::{
+    Arena, Citation, Fields, ImportError, JsonError, Role,
+    json::{EMPTY_OBJECT, Value, array_of},
+    warnings::shortened,
+};
 
 use crate::{
     budget::{Budget, TOO_MANY},
-    fields::{EMPTY, Fields, list_of},
+    fields::FIELD_READER,
     files::Files,
     layout,
     part::{self, ReadPart, What},
     piece::{IdSource, Piece},
-    reports::{Findings, shortened},
+    reports::Findings,
 };
 
 /// Bytes of an id. A longer one counts as absent.
@@ -101,7 +105,7 @@ impl<'a, 'f> Builder<'a, 'f> {
 
     /// Adds the step with this number. One that cannot be read costs only itself.
     pub(crate) fn step(&mut self, index: usize, step: Value<'a>, role: Role) {
-        let reason = match self.budget.take_item().then(|| Fields::of(step, self.arena)) {
+        let reason = match self.budget.take_item().then(|| FIELD_READER.of(step, self.arena)) {
             None => TOO_MANY.to_owned(),
             Some(Ok(Some(step))) => match self.read_step(index, step, role) {
                 Ok(()) => return,
@@ -137,7 +141,7 @@ impl<'a, 'f> Builder<'a, 'f> {
                 if step.get("content") == Value::Null
                     && let Some(text) = step.take_text("text")
                 {
-                    let mut part = Fields::parse(EMPTY, step.arena())?;
+                    let mut part = FIELD_READER.none(step.arena());
                     part.push("type", Value::Text("text"));
                     part.push("text", Value::Text(text));
                     let part = part.into_json();
@@ -157,12 +161,12 @@ impl<'a, 'f> Builder<'a, 'f> {
                 vec![text]
             }
             // An object has no parts, and stays in the step.
-            Value::Raw(_) => step.take_list("content")?.unwrap_or_default(),
+            Value::Raw(_) => step.take_array("content")?.unwrap_or_default(),
         };
         let before = self.pieces.len();
         let left = self.parts(&block, &content);
-        if left.iter().any(|part| part != EMPTY) {
-            step.push_json("content", &list_of(&left));
+        if left.iter().any(|part| part != EMPTY_OBJECT) {
+            step.push_json("content", &array_of(&left));
         }
         self.keep_step(step, before, &block);
         Ok(())
@@ -251,10 +255,10 @@ impl<'a, 'f> Builder<'a, 'f> {
 
     fn read_part(&self, value: Value<'a>) -> Result<ReadPart<'a>, String> {
         if let Value::Text(text) = value {
-            let rest = EMPTY.to_owned();
+            let rest = EMPTY_OBJECT.to_owned();
             return Ok(ReadPart { what: What::Text(text), unknown: false, kind: None, unread: None, rest });
         }
-        let fields = Fields::of(value, self.arena).map_err(|error| error.to_string())?;
+        let fields = FIELD_READER.of(value, self.arena).map_err(|error| error.to_string())?;
         let fields = fields.ok_or("it is not an object")?;
         part::read(fields, self.files).map_err(|error| error.to_string())
     }
@@ -344,10 +348,10 @@ fn model_in<'a>(info: &Fields<'a>) -> Option<&'a str> {
 fn without_bulk(info: &mut Fields<'_>) -> Result<(), JsonError> {
     for key in ["loadModelConfig", "predictionConfig"] {
         let Some(mut config) = info.take_object(key)? else { continue };
-        if let Some(list) = config.take_list("fields")? {
+        if let Some(list) = config.take_array("fields")? {
             let mut kept = Vec::with_capacity(list.len());
             for value in list {
-                let Some(mut field) = Fields::of(value, config.arena())? else {
+                let Some(mut field) = FIELD_READER.of(value, config.arena())? else {
                     kept.push(value.json().into_owned());
                     continue;
                 };
@@ -356,7 +360,7 @@ fn without_bulk(info: &mut Fields<'_>) -> Result<(), JsonError> {
                 }
                 kept.push(field.into_json());
             }
-            config.push_json("fields", &list_of(&kept));
+            config.push_json("fields", &array_of(&kept));
         }
         info.push_json(key, &config.into_json());
     }

@@ -1,17 +1,14 @@
 //! Pictures inside a file: `data:image/png;base64,…`.
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
-
-/// The largest picture that the host accepts, in bytes.
-const MAX_BYTES: usize = 16 * 1024 * 1024;
+use satchel_importer::bytes::from_data_address;
 
 /// The MIME type and the bytes of a data address; none if it is not one or is too large.
 pub(crate) fn decode(address: &str) -> Option<(&str, Vec<u8>)> {
-    let (mime, data) = address.strip_prefix("data:")?.split_once(";base64,")?;
-    let small = data.len() / 4 * 3 <= MAX_BYTES;
-    let bytes = small.then(|| STANDARD.decode(data.trim_end()).ok()).flatten()?;
+    let (mime, _) = address.strip_prefix("data:")?.split_once(";base64,")?;
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/+-.".contains(&byte);
-    (mime.contains('/') && mime.bytes().all(plain) && !bytes.is_empty()).then_some((mime, bytes))
+    let bytes =
+        (mime.contains('/') && mime.bytes().all(plain)).then(|| from_data_address(address)).flatten()?;
+    Some((mime, bytes))
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! Lists of files that were changed, which are kept without what is in the files.
 
-use satchel_importer::{Arena, ImportError, json::Value};
-
-use crate::fields::{Fields, items, list_of};
+use satchel_importer::{
+    Arena, Fields, ImportError,
+    json::{Value, array_of, parse_items},
+};
 
 /// Members of a changed file that hold the file itself.
 const CONTENTS: [&str; 4] = ["before", "after", "patch", "diff"];
@@ -19,7 +20,7 @@ pub(crate) fn without_contents<'a>(fields: &mut Fields<'a>, key: &'a str) -> Res
 /// The JSON text of a list of changed files, without what is in them.
 pub(crate) fn changed_files<'a>(raw: &'a str, arena: &'a Arena) -> Result<String, ImportError> {
     let mut files = Vec::new();
-    for value in items(raw, arena)? {
+    for value in parse_items(raw, arena)? {
         let Some(raw) = value.raw().filter(|raw| raw.starts_with('{')) else {
             files.push(value.json().into_owned());
             continue;
@@ -30,5 +31,5 @@ pub(crate) fn changed_files<'a>(raw: &'a str, arena: &'a Arena) -> Result<String
         }
         files.push(file.into_json());
     }
-    Ok(list_of(files.iter()))
+    Ok(array_of(&files))
 }

@@ -111,7 +111,7 @@ fn has_fields(
     others: &[&str],
     fits: fn(&str) -> bool,
 ) -> Result<bool, ImportError> {
-    sample(bundle, path, |element| {
+    JsonArray::new(path).sample_first(bundle, &SAMPLE_SIZES, |element| {
         let (mut id, mut has_needed, mut has_other) = (false, false, false);
         let mut read = || -> Result<(), JsonError> {
             let mut json = element.parser();
@@ -137,7 +137,7 @@ fn has_fields(
 pub(crate) fn exports(bundle: &Bundle) -> Result<Vec<&str>, ImportError> {
     let mut found = Vec::new();
     for entry in bundle.entries().iter().filter(|entry| layout::may_be_export(&entry.path)) {
-        if sample(bundle, &entry.path, is_export)? {
+        if JsonArray::new(&entry.path).sample_first(bundle, &SAMPLE_SIZES, is_export)? {
             found.push(entry.path.as_str());
         }
     }
@@ -202,25 +202,4 @@ fn look_at_message(json: &mut Parser<'_>, fits: &mut bool) -> Result<(), JsonErr
         }
     }
     Ok(())
-}
-
-/// Looks at the first element of growing heads of a file until one fits.
-fn sample(
-    bundle: &Bundle,
-    path: &str,
-    fits: impl Fn(&Element<'_>) -> Option<bool>,
-) -> Result<bool, ImportError> {
-    let size = bundle.entry(path).map_or(0, |entry| entry.size);
-    for bytes in SAMPLE_SIZES {
-        let (mut found, mut whole) = (None, true);
-        JsonArray::new(path).sample(bundle, bytes, |element| {
-            found = fits(&element);
-            whole = element.whole();
-            false
-        })?;
-        if found.is_some() || whole || size <= bytes as u64 {
-            return Ok(found == Some(true));
-        }
-    }
-    Ok(false)
 }

@@ -3,15 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use satchel_importer::{
-    Arena, Bundle, Element, ErrorKind, ImportError, JsonArray, JsonLists, RecordKind, Role, Sink,
+    Arena, Bundle, Element, ErrorKind, Fields, ImportError, JsonArray, JsonLists, Parser, RecordKind, Role,
+    Sink, json::array_of, unless_malformed, warnings::shortened,
 };
 
 use crate::{
     detect,
-    fields::{Fields, list_of, value},
+    fields::value,
     message::{Info, Record, parts_of},
     order::{self, Entry, LastPieces, MAX_MESSAGES, PieceIds},
-    reading::{self, MAX_LENGTH, Reports, shortened, unless_malformed},
+    reading::{self, MAX_LENGTH, Reports},
     session::{Facts, MAX_LIST, Session},
 };
 
@@ -61,9 +62,10 @@ pub(crate) fn read(bundle: &Bundle, path: &str, sink: &mut Sink) -> Result<(), I
         }
         survey.message(&element, &mut ids, &mut reports, sink)
     })?;
-    for name in outcome.others {
-        sink.warn(path, &format!("its field {:?} is unknown and was not read", shortened(&name)));
+    for name in &outcome.others {
+        sink.warn(path, &format!("its field {:?} is unknown and was not read", shortened(name)));
     }
+    outcome.warn_of_more_others(path, sink);
     report_others(bundle, path, sink)
 }
 
@@ -151,10 +153,10 @@ impl Survey {
             Ok(bytes <= MAX_LIST)
         }))?;
         if pointer == "/todos" {
-            self.session.add_tasks(&list_of(texts.iter()));
+            self.session.add_tasks(&array_of(&texts));
         } else if let [text] = texts.as_slice() {
             let arena = Arena::new();
-            let fields = Fields::parse(arena.alloc_str(text), &arena).map_err(Into::into);
+            let fields = Fields::read(&mut Parser::new(arena.alloc_str(text), &arena)).map_err(Into::into);
             self.session = unless_malformed(fields.and_then(Session::read))?.unwrap_or_default();
         }
         Ok(())

@@ -3,11 +3,10 @@
 use std::borrow::Cow;
 
 use satchel_importer::{
-    Attachment, AttachmentKind, Source,
+    Attachment, AttachmentKind, Fields, Source,
     address::{is_uri, unsigned},
+    bytes::from_data_address,
 };
-
-use crate::{data_address::decode, fields::Fields};
 
 /// Bytes of an address that is stored as one.
 const MAX_ADDRESS: usize = 4096;
@@ -29,7 +28,7 @@ pub(crate) fn take<'a>(part: &mut Fields<'a>, decode_bytes: bool) -> ReadFile<'a
     let source = match url {
         Some(url) if url.starts_with("data:") => {
             part.take("url");
-            let bytes = decode_bytes.then(|| decode(url));
+            let bytes = decode_bytes.then(|| from_data_address(url));
             read.unreadable = bytes == Some(None);
             bytes.flatten().map(|bytes| Source::Bytes(Cow::Owned(bytes)))
         }

@@ -1,7 +1,6 @@
 //! Importer for sessions of `OpenCode`.
 
 mod changes;
-mod data_address;
 mod detect;
 mod export;
 mod fields;

@@ -3,11 +3,14 @@
 
 use std::borrow::Cow;
 
-use satchel_importer::{Arena, ImportError, Role, json::Value};
+use satchel_importer::{
+    Arena, Fields, ImportError, Parser, Role,
+    json::{Value, parse_items},
+};
 
 use crate::{
     changes::without_contents,
-    fields::{Fields, items},
+    fields::time_at,
     part::{MessagePart, What, error_text},
     piece::Piece,
     tool::Tool,
@@ -77,7 +80,7 @@ impl<'a> Info<'a> {
         let old = fields.object("metadata")?;
         let old_answer = old.object("assistant")?;
         let role = fields.get("role").text();
-        let time = fields.object("time")?.time("created").or(old.object("time")?.time("created"));
+        let time = time_at(&fields.object("time")?, "created").or(time_at(&old.object("time")?, "created"));
         let known = match role {
             Some("user") => Some(Role::User),
             Some("assistant") => Some(Role::Assistant),
@@ -110,7 +113,7 @@ impl<'a> Info<'a> {
 /// The parts in the JSON text of a list, also those that are no objects.
 pub(crate) fn parts_of<'a>(raw: &'a str, arena: &'a Arena) -> Result<Vec<PartText<'a>>, ImportError> {
     let mut parts = Vec::new();
-    for (at, value) in items(raw, arena)?.into_iter().enumerate() {
+    for (at, value) in parse_items(raw, arena)?.into_iter().enumerate() {
         parts.push(PartText { text: value.raw().unwrap_or_default(), key: at.to_string() });
     }
     Ok(parts)
@@ -119,7 +122,7 @@ pub(crate) fn parts_of<'a>(raw: &'a str, arena: &'a Arena) -> Result<Vec<PartTex
 /// Takes the instructions of the model; they are the same in each answer of a session.
 fn take_system(fields: &mut Fields<'_>, mut old: Fields<'_>) -> Result<Option<String>, ImportError> {
     if let Some(raw) = fields.get("system").raw().filter(|raw| raw.starts_with('[')) {
-        let texts = items(raw, fields.arena())?;
+        let texts = parse_items(raw, fields.arena())?;
         if texts.iter().all(|text| text.text().is_some()) {
             fields.take("system");
             let texts: Vec<&str> = texts.into_iter().filter_map(Value::nonempty_text).collect();
@@ -127,14 +130,13 @@ fn take_system(fields: &mut Fields<'_>, mut old: Fields<'_>) -> Result<Option<St
         }
     }
     let Some(raw) = old.take("system").raw().filter(|raw| raw.starts_with('[')) else { return Ok(None) };
-    let texts: Vec<&str> = items(raw, fields.arena())?.into_iter().filter_map(Value::nonempty_text).collect();
+    let texts: Vec<&str> =
+        parse_items(raw, fields.arena())?.into_iter().filter_map(Value::nonempty_text).collect();
     if let Some(mut metadata) = fields.take_object("metadata")? {
         let mut answer = metadata.take_object("assistant")?.unwrap_or(old);
         answer.take("system");
-        metadata
-            .put("assistant", Fields::parse(fields.arena().alloc_str(&answer.into_json()), fields.arena())?);
-        let metadata = fields.arena().alloc_str(&metadata.into_json());
-        fields.push("metadata", Value::Raw(metadata));
+        metadata.push_json("assistant", &answer.into_json());
+        fields.push_json("metadata", &metadata.into_json());
     }
     Ok(Some(texts.join("\n\n")).filter(|text| !text.is_empty()))
 }
@@ -171,7 +173,9 @@ impl<'a> Record<'a> {
                 builder.record.broken.push((part.key.clone(), "it is not an object".to_owned()));
                 continue;
             }
-            match Fields::parse(part.text, arena).and_then(|fields| MessagePart::read(fields, decode)) {
+            match Fields::read(&mut Parser::new(part.text, arena))
+                .and_then(|fields| MessagePart::read(fields, decode))
+            {
                 Ok(read) => builder.add(read, &part.key),
                 Err(error) => {
                     builder.record.broken.push((part.key.clone(), ImportError::from(error).message));
@@ -382,14 +386,14 @@ impl<'a> Builder<'a> {
 
 /// Keeps the fields of the message in its first piece.
 fn keep<'a>(fields: &mut Fields<'a>, id: &str, first: &mut Piece<'a>) -> Result<(), ImportError> {
-    fields.leave_out("id", id);
+    fields.remove_text("id", id);
     fields.take("sessionID");
     if matches!(fields.get("role").text(), Some("user" | "assistant")) {
         fields.take("role");
     }
     if let Some(mut summary) = fields.take_object("summary")? {
         without_contents(&mut summary, "diffs")?;
-        fields.put("summary", summary);
+        fields.push_json("summary", &summary.into_json());
     }
     fields.add_to(&mut first.rest, &KEPT);
     Ok(())

@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use satchel_importer::{Attachment, JsonError, json::Value};
+use satchel_importer::{Arena, Attachment, Fields, JsonError, json::Value};
 
 use crate::{
-    fields::Fields,
+    fields::time_at,
     file,
     tool::{self, Tool},
 };
@@ -92,7 +92,7 @@ impl<'a> MessagePart<'a> {
         let mut part = Self {
             what: What::Note,
             id,
-            time: fields.object("time")?.time("start"),
+            time: time_at(&fields.object("time")?, "start"),
             step_tokens: None,
             unknown: None,
             unknown_mark: None,
@@ -167,17 +167,23 @@ fn text<'a>(fields: &mut Fields<'a>) -> What<'a> {
 fn remove_private(fields: &mut Fields<'_>) -> Result<(), JsonError> {
     for key in ["metadata", "providerMetadata"] {
         let Some(mut providers) = fields.take_object(key)? else { continue };
-        for name in PRIVATE {
-            providers.take(name);
+        providers.remove(&PRIVATE);
+        let mut kept = Fields::none(fields.arena());
+        for (provider, value) in providers.iter_all() {
+            kept.push(provider, without_private(value, fields.arena())?);
         }
-        providers.change_objects(|own| {
-            for name in PRIVATE {
-                own.take(name);
-            }
-        })?;
-        fields.put(key, providers);
+        fields.push_json(key, &kept.into_json());
     }
     Ok(())
+}
+
+/// A value without what only the provider can read. One that has nothing of it is not written anew.
+fn without_private<'a>(value: Value<'a>, arena: &'a Arena) -> Result<Value<'a>, JsonError> {
+    let Some(mut own) = Fields::of(value, arena)? else { return Ok(value) };
+    let length = own.iter_all().len();
+    own.remove(&PRIVATE);
+    let unchanged = own.iter_all().len() == length;
+    Ok(if unchanged { value } else { Value::Raw(arena.alloc_str(&own.into_json())) })
 }
 
 /// The texts of an error, and what is left of it.
@@ -194,7 +200,7 @@ pub(crate) fn error_text<'a>(
     let message =
         data.as_mut().and_then(|data| data.take_text("message")).or_else(|| error.take_text("message"));
     if let Some(data) = data {
-        error.put("data", data);
+        error.push_json("data", &data.into_json());
     }
     Ok((message.or(name).unwrap_or("an error without a message").into(), error.into_json()))
 }

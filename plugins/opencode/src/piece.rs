@@ -2,9 +2,7 @@
 
 use std::borrow::Cow;
 
-use satchel_importer::{Content, Leftover, Message, Part, Role, address::unsigned_json};
-
-use crate::fields::list_of;
+use satchel_importer::{Content, Leftover, Message, Role, address::unsigned_json, json::array_of};
 
 /// A text, a thought, a call, a result or an error.
 pub(crate) struct Piece<'a> {
@@ -39,23 +37,15 @@ impl<'a> Piece<'a> {
             self.rest.add_bool("hidden", true);
         }
         if self.parts.iter().any(|part| part != "{}") {
-            self.rest.add_json("parts", &list_of(self.parts.iter()));
+            self.rest.add_json("parts", &array_of(&self.parts));
         }
         let mut message = self.message;
         message.provider_message_id = self.own_id.then(|| self.id.clone());
         message.id = self.id;
         message.parent = parent.map(|parent| Cow::Owned(parent.to_owned()));
-        message.content = content(self.texts);
+        message.content = Content::of_texts(self.texts);
         message.unread = self.rest.unread().map(Cow::Borrowed);
         message.raw_metadata = self.rest.into_json().map(unsigned_json);
         message
     }
-}
-
-fn content(mut texts: Vec<Cow<'_, str>>) -> Option<Content<'_>> {
-    if texts.len() < 2 {
-        return texts.pop().map(Content::Text);
-    }
-    let part = |text| Part { text: Some(text), ..Part::default() };
-    Some(Content::Multipart(texts.into_iter().map(part).collect()))
 }

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use satchel_importer::{Bundle, ErrorKind, ImportError, JsonArray, Message, RecordKind, Sink};
+use satchel_importer::{
+    Bundle, Fields, ImportError, JsonArray, Message, RecordKind, Sink, warnings::shortened,
+};
 
-use crate::{fields::Fields, message::Record, piece::Piece};
+use crate::{message::Record, piece::Piece};
 
 /// Bytes of one file, or of one message with its parts. A guest has 128 MiB for it, its decoded texts and its files.
 pub(crate) const MAX_LENGTH: usize = 16 * 1024 * 1024;
 /// Messages that are emitted at once.
 const AT_ONCE: usize = 256;
-/// Characters of a name in a warning.
-const MAX_NAME: usize = 64;
 /// Different warnings about one session; one of a kind is enough to see that the format has changed.
 const MAX_WARNINGS: usize = 64;
 
@@ -54,15 +54,6 @@ pub(crate) fn peek_object(bundle: &Bundle, path: &str) -> Result<Option<String>,
 
 fn file(path: &str) -> JsonArray<'_> {
     JsonArray::new(path).limit(MAX_LENGTH)
-}
-
-/// Leaves it to the second pass to report what cannot be read.
-pub(crate) fn unless_malformed<T>(result: Result<T, ImportError>) -> Result<Option<T>, ImportError> {
-    match result {
-        Ok(value) => Ok(Some(value)),
-        Err(error) if error.kind == ErrorKind::Malformed => Ok(None),
-        Err(error) => Err(error),
-    }
 }
 
 /// What was reported about a session.
@@ -122,8 +113,4 @@ pub(crate) fn emit(
         last = messages.pop().map(|message| message.id.into_owned());
     }
     Ok(last)
-}
-
-pub(crate) fn shortened(name: &str) -> String {
-    name.chars().take(MAX_NAME).collect()
 }

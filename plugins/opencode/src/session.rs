@@ -3,14 +3,14 @@
 use std::borrow::Cow;
 
 use satchel_importer::{
-    Arena, Conversation, ImportError, Importer as _, Leftover, address::unsigned_json, json::time_of_text,
-    title,
+    Arena, Conversation, Fields, ImportError, Importer as _, Leftover, Parser, address::unsigned_json,
+    json::time_of_text, title,
 };
 
 use crate::{
     OpenCode,
     changes::{changed_files, without_contents},
-    fields::Fields,
+    fields::time_at,
     message::Info,
 };
 
@@ -86,8 +86,8 @@ impl Session {
         let mut session = Self {
             id: fields.take_id("id").map(ToOwned::to_owned),
             title: take_title(&mut fields).map(ToOwned::to_owned),
-            created: time.time("created"),
-            updated: time.time("updated"),
+            created: time_at(&time, "created"),
+            updated: time_at(&time, "updated"),
             archived: time.has("archived"),
             subagent: fields.id("parentID").is_some(),
             ..Self::default()
@@ -95,11 +95,11 @@ impl Session {
         if let Some(mut share) = fields.take_object("share")? {
             // Whoever has it can change what is shared.
             share.take("secret");
-            fields.put("share", share);
+            fields.push_json("share", &share.into_json());
         }
         if let Some(mut summary) = fields.take_object("summary")? {
             without_contents(&mut summary, "diffs")?;
-            fields.put("summary", summary);
+            fields.push_json("summary", &summary.into_json());
         }
         session.unread = fields.unread(&KEPT).map(ToOwned::to_owned);
         session.rest =
@@ -122,7 +122,7 @@ impl Session {
     /// Keeps what is known about the project of the session, but for its icon, which may be a picture.
     pub(crate) fn add_project(&mut self, json: &str) -> Result<(), ImportError> {
         let arena = Arena::new();
-        let mut fields = Fields::parse(json, &arena)?;
+        let mut fields = Fields::read(&mut Parser::new(json, &arena))?;
         for key in ["id", "icon", "time"] {
             fields.take(key);
         }

@@ -2,14 +2,17 @@
 
 use std::{borrow::Cow, collections::BTreeSet};
 
-use satchel_importer::{Arena, Bundle, ErrorKind, ImportError, RecordKind, Role, Sink};
+use satchel_importer::{
+    Arena, Bundle, ErrorKind, Fields, ImportError, Parser, RecordKind, Role, Sink, unless_malformed,
+    warnings::shortened,
+};
 
 use crate::{
     detect,
-    fields::{Fields, id_of_name, value},
+    fields::{id_of_name, value},
     message::{Info, PartText, Record},
     order::{self, Entry, MAX_MESSAGES, PieceIds},
-    reading::{self, MAX_LENGTH, Reports, peek_object, read_object, shortened, unless_malformed},
+    reading::{self, MAX_LENGTH, Reports, peek_object, read_object},
     session::{Facts, Session},
     storage_index::{Key, SessionFiles, StorageIndex},
 };
@@ -106,7 +109,7 @@ impl<'r> StoredSession<'r> {
     fn session_file(&self, path: &str, sink: &mut Sink) -> Result<Option<Session>, ImportError> {
         let Some(text) = read_object(self.bundle, path, RecordKind::File, sink)? else { return Ok(None) };
         let arena = Arena::new();
-        let fields = Fields::parse(arena.alloc_str(&text), &arena).map_err(Into::into);
+        let fields = Fields::read(&mut Parser::new(arena.alloc_str(&text), &arena)).map_err(Into::into);
         let session = unless_malformed(fields.and_then(Session::read))?;
         if session.is_none() {
             sink.skip(RecordKind::File, path, "its fields cannot be read")?;
@@ -191,7 +194,7 @@ impl<'r> StoredSession<'r> {
 
     fn peek<'a>(&self, source: Source<'r>, arena: &'a Arena) -> Result<Option<Info<'a>>, ImportError> {
         let Some(text) = peek_object(self.bundle, source.1)? else { return Ok(None) };
-        let fields = Fields::parse(arena.alloc_str(&text), arena).map_err(Into::into);
+        let fields = Fields::read(&mut Parser::new(arena.alloc_str(&text), arena)).map_err(Into::into);
         unless_malformed(fields.and_then(Info::read))
     }
 
@@ -254,7 +257,7 @@ impl<'r> StoredSession<'r> {
     ) -> Result<Option<String>, ImportError> {
         let (name, path) = entry.source;
         let Some(text) = read_object(self.bundle, path, RecordKind::Message, sink)? else { return Ok(None) };
-        let mut info = Info::read(Fields::parse(arena.alloc_str(&text), arena)?)?;
+        let mut info = Info::read(Fields::read(&mut Parser::new(arena.alloc_str(&text), arena))?)?;
         let role = info.unknown_role;
         let mut parts = info.take_parts()?;
         self.read_parts(name, text.len(), arena, &mut parts, sink)?;

@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 
-use satchel_importer::{Attachment, JsonError, ToolCall, ToolInput, json::Value};
-
-use crate::{
-    fields::{Fields, items, list_of},
-    file,
+use satchel_importer::{
+    Attachment, Fields, JsonError, ToolCall, ToolInput,
+    json::{Value, array_of, parse_items},
 };
+
+use crate::{fields::time_at, file};
 
 /// A call whose tool has no name.
 const UNNAMED: &str = "unnamed";
@@ -53,11 +53,11 @@ pub(crate) fn read<'a>(part: &mut Fields<'a>, decode: bool) -> Result<Tool<'a>, 
         // If there are both, the error stays in the state.
         let text = text_of(output).or_else(|| text_of(state.take("error")));
         let attachments = attachments(&mut state, decode, &mut unreadable)?;
-        Some(ToolResult { text, attachments, ended: time.time("end") })
+        Some(ToolResult { text, attachments, ended: time_at(&time, "end") })
     } else {
         None
     };
-    Ok(Tool { call, started: time.time("start"), result, unreadable, state: state.into_json() })
+    Ok(Tool { call, started: time_at(&time, "start"), result, unreadable, state: state.into_json() })
 }
 
 /// Takes a call out of a part of the first versions.
@@ -104,9 +104,9 @@ fn text_of(value: Value<'_>) -> Option<Cow<'_, str>> {
 fn leave_out_repetition(state: &mut Fields<'_>, output: Value<'_>) -> Result<(), JsonError> {
     let Some(output) = output.nonempty_text() else { return Ok(()) };
     if let Some(mut metadata) = state.take_object("metadata")? {
-        metadata.leave_out("output", output);
-        metadata.leave_out("preview", output);
-        state.put("metadata", metadata);
+        metadata.remove_text("output", output);
+        metadata.remove_text("preview", output);
+        state.push_json("metadata", &metadata.into_json());
     }
     Ok(())
 }
@@ -121,7 +121,7 @@ fn attachments<'a>(
         return Ok(Vec::new());
     };
     let (mut found, mut remaining) = (Vec::new(), Vec::new());
-    for value in items(raw, state.arena())? {
+    for value in parse_items(raw, state.arena())? {
         let Some(raw) = value.raw().filter(|raw| raw.starts_with('{')) else {
             remaining.push(value.json().into_owned());
             continue;
@@ -137,7 +137,7 @@ fn attachments<'a>(
     }
     state.take("attachments");
     if remaining.iter().any(|rest| rest != "{}") {
-        state.push("attachments", Value::Raw(state.arena().alloc_str(&list_of(remaining.iter()))));
+        state.push_json("attachments", &array_of(&remaining));
     }
     Ok(found)
 }

@@ -9,6 +9,7 @@ use satchel_importer::{
     Arena, Attachment, AttachmentKind, Content, Conversation, Message, Participant, Role, Source,
     address::{unsigned, unsigned_json},
     names::split,
+    warnings::shortened,
 };
 
 use crate::{
@@ -18,9 +19,6 @@ use crate::{
 
 /// The title of the conversation, which Snapchat does not let people change.
 const TITLE: &str = "My AI";
-
-/// Characters of a name in a warning.
-const MAX_NAME: usize = 64;
 
 /// The photos of an export, by name.
 #[derive(Debug, Default)]
@@ -41,7 +39,7 @@ impl<'b> Photos<'b> {
     fn find(&mut self, name: &str) -> Option<&'b str> {
         let Some(path) = self.by_name.get(name).copied() else {
             self.missing += 1;
-            self.first_missing.get_or_insert_with(|| name.chars().take(MAX_NAME).collect());
+            self.first_missing.get_or_insert_with(|| shortened(name));
             return None;
         };
         self.used.insert(path);

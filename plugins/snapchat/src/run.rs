@@ -108,6 +108,7 @@ impl Reader<'_> {
         for name in walked.others.iter().filter(|name| *name != detect::CONTENT) {
             sink.warn(&format!("{path}.{name}"), "no member of this name is known; it is not imported");
         }
+        walked.warn_of_more_others(path, sink);
         let locator = format!("{path}.{MEMORY}");
         memories.emit(self.account, &locator, sink)?;
         Ok(walked.elements.iter().sum::<u64>() > 0)

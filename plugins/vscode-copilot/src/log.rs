@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use satchel_importer::{
     Arena, Bundle, Element, ErrorKind, ImportError, JsonArray, JsonLists, Parser, RecordKind, Sink,
+    warnings::shortened,
 };
 
 use crate::detect;
@@ -171,7 +172,7 @@ impl Session {
             }
             _ => return Err(ImportError::malformed("its path leads to nothing")),
         }
-        Ok(operation.unknown.into_iter().map(|name| name.chars().take(64).collect()).collect())
+        Ok(operation.unknown.into_iter().map(shortened).collect())
     }
 
     /// Begins with the state in the line. A line that cannot be read changes nothing.

@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 
 use satchel_importer::{
-    Arena, Content, ImportError, Leftover, Message, Role,
+    Arena, Content, Fields, ImportError, Leftover, Message, Role,
     address::unsigned_json,
     json::{Object, Value},
     natural_key,
 };
 
-use crate::fields::Fields;
+use crate::fields::{FIELD_READER, take_id};
 
 mod about;
 mod answer;
@@ -96,9 +96,9 @@ pub(crate) fn exchange<'a>(
     if !raw.starts_with('{') {
         return Err(ImportError::malformed("it is not an object"));
     }
-    let mut fields = Fields::parse(raw, arena)?;
+    let mut fields = FIELD_READER.parse(raw, arena)?;
     let mut found = Exchange { undone: taken_back(&fields), ..Exchange::default() };
-    let answer = fields.split(&answer::FIELDS);
+    let answer = fields.split_off(&answer::FIELDS);
     let sent = crate::fields::time(fields.get("timestamp"));
     if fields.get("message") == Value::Null && answer.iter().next().is_none() {
         return Err(ImportError::malformed("it has neither a message nor an answer"));
@@ -117,7 +117,7 @@ pub(crate) fn exchange<'a>(
 /// The id of a request, and the key of its message: the id, or else one made of the time, the text and the request before, which do not
 /// change.
 fn prompt_key<'a>(fields: &mut Fields<'a>, before: Option<&str>) -> (Option<&'a str>, String) {
-    if let Some(id) = fields.id("requestId") {
+    if let Some(id) = take_id(fields, "requestId") {
         return (Some(id), tree::escaped(id).into_owned());
     }
     let (time, message) = (fields.get("timestamp").json(), fields.get("message"));
@@ -127,7 +127,7 @@ fn prompt_key<'a>(fields: &mut Fields<'a>, before: Option<&str>) -> (Option<&'a 
 
 /// Whether the person took the request back.
 pub(crate) fn is_undone<'a>(raw: &'a str, arena: &'a Arena) -> Result<bool, ImportError> {
-    Ok(raw.starts_with('{') && taken_back(&Fields::parse(raw, arena)?))
+    Ok(raw.starts_with('{') && taken_back(&FIELD_READER.parse(raw, arena)?))
 }
 
 /// One that was taken back in part stays.
@@ -144,15 +144,7 @@ fn taken_back(fields: &Fields<'_>) -> bool {
 fn markdown<'a>(value: Value<'a>, arena: &'a Arena) -> Option<&'a str> {
     match value {
         Value::Text(text) => Some(text),
-        Value::Raw(_) => Fields::of(value, arena).ok().flatten()?.get("value").text(),
+        Value::Raw(_) => FIELD_READER.of(value, arena).ok().flatten()?.get("value").text(),
         Value::Null => None,
     }
 }
-
-/// The beginning of a name.
-fn shortened(name: &str) -> String {
-    name.chars().take(MAX_NAME).collect()
-}
-
-/// Characters of a name in a warning.
-const MAX_NAME: usize = 64;

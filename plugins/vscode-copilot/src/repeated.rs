@@ -2,12 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use satchel_importer::{Arena, JsonError, Parser};
+use satchel_importer::{Arena, JsonError, Parser, warnings::shortened};
 
 /// Keys that are reported for one request; one is enough to doubt its source.
 const MAX_KEYS: usize = 8;
-/// Characters of a key that is reported.
-const MAX_NAME: usize = 64;
 
 /// An object or a list that is open.
 enum Open<'a> {
@@ -57,7 +55,7 @@ fn go_on<'a>(
             Open::Object(seen) => match json.key()? {
                 Some(key) => {
                     if !seen.insert(key) {
-                        found.insert(key.chars().take(MAX_NAME).collect());
+                        found.insert(shortened(key));
                     }
                     true
                 }

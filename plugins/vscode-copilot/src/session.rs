@@ -2,10 +2,10 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
-use satchel_importer::{Arena, JsonError, Leftover, Participant, Role, json::Value, title};
+use satchel_importer::{Arena, Fields, JsonError, Leftover, Participant, Role, json::Value, title};
 
 use crate::{
-    fields::{self, Fields},
+    fields::{FIELD_READER, take_id, take_time},
     uri,
     workspace::Workspace,
 };
@@ -57,11 +57,11 @@ impl<'a> Header<'a> {
             text.push_str(if text.len() > 1 { "," } else { "" });
             text.push_str(&format!("{}:{value}", Value::Text(key).json()));
         }
-        let mut fields = Fields::parse(arena.alloc_str(&(text + "}")), arena)?;
-        let mut header = Self { id: fields.id("sessionId"), ..Self::default() };
-        header.created = fields.time("creationDate");
-        header.updated = fields.time("lastMessageDate");
-        let given = ["customTitle", "computedTitle"].map(|key| fields.text(key));
+        let mut fields = FIELD_READER.parse(arena.alloc_str(&(text + "}")), arena)?;
+        let mut header = Self { id: take_id(&mut fields, "sessionId"), ..Self::default() };
+        header.created = take_time(&mut fields, "creationDate");
+        header.updated = take_time(&mut fields, "lastMessageDate");
+        let given = ["customTitle", "computedTitle"].map(|key| fields.take_text(key));
         header.title = given.into_iter().flatten().find(|title| !title.trim().is_empty()).map(Cow::Borrowed);
         if header.title.is_none()
             && let Some(first) = words.and_then(|words| title::first_line(words, MAX_TITLE))
@@ -70,7 +70,7 @@ impl<'a> Header<'a> {
             header.rest.add_text("title_source", "first user message");
         }
         for (key, role) in [("requesterUsername", Role::User), ("responderUsername", Role::Assistant)] {
-            let name = fields.text(key).map(Cow::Borrowed);
+            let name = fields.take_text(key).map(Cow::Borrowed);
             header.participants.extend(name.map(|name| Participant {
                 role,
                 name: Some(name),
@@ -78,7 +78,7 @@ impl<'a> Header<'a> {
             }));
         }
         header.add_place(&fields, workspace);
-        let draft = fields.object("inputState")?.map(draft).unwrap_or_default();
+        let draft = fields.take_object("inputState")?.map(draft).unwrap_or_default();
         if let Some(json) = draft {
             header.rest.add_json("inputState", &json);
         }
@@ -101,10 +101,10 @@ impl<'a> Header<'a> {
 /// What the person has typed and not sent, and the settings for it. The other fields are the state of the page.
 fn draft(mut state: Fields<'_>) -> Option<String> {
     let arena = state.arena();
-    let model = Fields::of(state.take("selectedModel"), arena).ok().flatten();
-    let mut rest = state.split(&["inputText", "mode"]).into_rest(&["inputText", "mode"]);
+    let model = FIELD_READER.of(state.take("selectedModel"), arena).ok().flatten();
+    let mut rest = state.split_off(&["inputText", "mode"]).into_rest(&["inputText", "mode"]);
     if let Some(id) = model.map(|model| model.get("identifier")) {
-        fields::add(&mut rest, "selectedModel", id);
+        rest.add_value("selectedModel", id);
     }
     rest.into_json().map(Cow::into_owned)
 }

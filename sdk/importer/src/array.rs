@@ -210,6 +210,29 @@ impl<'p> JsonArray<'p> {
         self.look(self.walk(&mut reader).sampling(bytes), |element| Ok(look(element)))
     }
 
+    /// Calls `decide` with the first element in heads of the file of `sizes`, in bytes, until it returns an answer; for `detect`. The
+    /// answer is false if `decide` has none for the whole element, for the whole file, or for the largest head, or if there is no element.
+    pub fn sample_first(
+        &self,
+        bundle: &Bundle,
+        sizes: &[usize],
+        mut decide: impl FnMut(&Element<'_>) -> Option<bool>,
+    ) -> Result<bool, ImportError> {
+        let size = bundle.entry(self.path).map_or(0, |entry| entry.size);
+        for bytes in sizes {
+            let (mut found, mut whole) = (None, true);
+            self.sample(bundle, *bytes, |element| {
+                found = decide(&element);
+                whole = element.whole();
+                false
+            })?;
+            if found.is_some() || whole || size <= *bytes as u64 {
+                return Ok(found == Some(true));
+            }
+        }
+        Ok(false)
+    }
+
     /// Calls `look` with every element until it returns false, and reports nothing; for a first pass over a file that
     /// [`JsonArray::each`] reads later. Elements have the same indexes in both.
     pub fn survey(

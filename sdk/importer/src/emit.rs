@@ -119,6 +119,16 @@ pub enum Content<'a> {
 }
 
 impl<'a> Content<'a> {
+    /// One text as plain text, and several as parts in their order; none if there are no texts.
+    pub fn of_texts<T: Into<Cow<'a, str>>>(texts: impl IntoIterator<Item = T>) -> Option<Self> {
+        let mut texts: Vec<Cow<'a, str>> = texts.into_iter().map(Into::into).collect();
+        if texts.len() < 2 {
+            return texts.pop().map(Self::Text);
+        }
+        let part = |text| Part { text: Some(text), ..Part::default() };
+        Some(Self::Multipart(texts.into_iter().map(part).collect()))
+    }
+
     /// All texts, joined by line breaks; none if there are none.
     pub fn text(&self) -> Option<Cow<'a, str>> {
         match self {
@@ -291,4 +301,17 @@ pub struct Conversation<'a> {
     pub raw_metadata: Option<Cow<'a, str>>,
     /// Its place in the export, for receipts ([`crate::Element::locator`]).
     pub locator: Cow<'a, str>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_text_is_plain_and_several_are_parts() {
+        assert_eq!(Content::of_texts(Vec::<String>::new()), None);
+        assert_eq!(Content::of_texts(["a"]), Some(Content::Text("a".into())));
+        let part = |text: &'static str| Part { text: Some(text.into()), ..Part::default() };
+        assert_eq!(Content::of_texts(["a", "b"]), Some(Content::Multipart(vec![part("a"), part("b")])));
+    }
 }

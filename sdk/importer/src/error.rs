@@ -69,6 +69,19 @@ impl ImportError {
     }
 }
 
+/// The value, or none if what was read is [`ErrorKind::Malformed`]. For the first of two passes over an export: the second one
+/// reports what cannot be read.
+///
+/// # Errors
+/// All others.
+pub fn unless_malformed<T>(result: Result<T, ImportError>) -> Result<Option<T>, ImportError> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if error.kind == ErrorKind::Malformed => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 impl From<JsonError> for ImportError {
     fn from(error: JsonError) -> Self {
         Self::malformed(error.to_string())
@@ -88,5 +101,17 @@ impl From<io::Error> for ImportError {
 impl From<ImportError> for io::Error {
     fn from(error: ImportError) -> Self {
         Self::other(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_malformed_values_are_left_to_the_second_pass() {
+        assert_eq!(unless_malformed(Ok(1)), Ok(Some(1)));
+        assert_eq!(unless_malformed::<u8>(Err(ImportError::malformed("it is not JSON"))), Ok(None));
+        assert_eq!(unless_malformed::<u8>(Err(ImportError::cancelled())), Err(ImportError::cancelled()));
     }
 }

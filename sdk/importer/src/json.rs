@@ -6,6 +6,7 @@
 use crate::Arena;
 use keys::Keys;
 
+mod fields;
 mod keys;
 mod leftover;
 mod number;
@@ -14,6 +15,7 @@ mod string;
 mod time;
 mod value;
 
+pub use fields::{EMPTY_OBJECT, FieldReader, Fields, MAX_ID_BYTES, array_of, parse_items};
 pub(crate) use keys::RepeatedKeys;
 pub use leftover::{Leftover, quote, with_members};
 pub use number::Number;

@@ -5,12 +5,14 @@
 
 pub mod address;
 pub mod array;
+pub mod bytes;
 pub mod json;
 pub mod names;
 pub mod order;
 pub mod sniff;
 pub mod title;
 pub mod tree;
+pub mod warnings;
 
 #[cfg(not(target_arch = "wasm32"))]
 pub mod testkit;
@@ -44,10 +46,10 @@ pub use emit::{
     Attachment, AttachmentKind, Citation, Content, Conversation, Message, Part, PartKind, Participant, Role,
     Source, ToolCall, ToolInput,
 };
-pub use error::{ErrorKind, ImportError};
+pub use error::{ErrorKind, ImportError, unless_malformed};
 pub use evidence::{natural_key, snapshot};
 pub use importer::{Detection, Importer, Info, Summary};
-pub use json::{JsonError, Leftover, Parser};
+pub use json::{Fields, JsonError, Leftover, Parser};
 /// The PAM model. Evidence, relations and embeddings are emitted as its records.
 pub use satchel_pam as pam;
 pub use satchel_pam::record::{

@@ -3,11 +3,12 @@
 use std::{borrow::Cow, collections::BTreeSet};
 
 use satchel_importer::{
-    Arena, Attachment, AttachmentKind, ImportError, JsonError, Role, ToolCall, ToolInput, json::Value,
+    Arena, Attachment, AttachmentKind, Fields, ImportError, JsonError, Role, ToolCall, ToolInput,
+    json::{MAX_ID_BYTES, Value},
 };
 
 use super::{Mapped, UnplacedMessage, parts::Parts};
-use crate::fields::{Fields, MAX_ID};
+use crate::fields::{FIELD_READER, KEPT, take_id};
 
 /// A type of call.
 struct CallType {
@@ -48,18 +49,22 @@ pub(super) fn call<'a>(
 ) -> Result<Mapped<'a>, ImportError> {
     let arena = payload.arena();
     let Some(known) = CALLS.iter().find(|call| call.kind == kind) else { return Ok(Mapped::LeftOut(kind)) };
-    let mut unplaced =
-        UnplacedMessage { kind, id: payload.id("id"), role: Role::Assistant, ..UnplacedMessage::default() };
-    unplaced.call = payload.id("call_id");
+    let mut unplaced = UnplacedMessage {
+        kind,
+        id: take_id(&mut payload, "id"),
+        role: Role::Assistant,
+        ..UnplacedMessage::default()
+    };
+    unplaced.call = take_id(&mut payload, "call_id");
     let input = input(payload.take(known.input), arena);
     unplaced.message.tool_calls = vec![ToolCall {
         id: unplaced.call.or(unplaced.id).map(Cow::Borrowed),
-        name: payload.text("name").unwrap_or(known.name).into(),
+        name: payload.take_text("name").unwrap_or(known.name).into(),
         input,
         output: None,
     }];
-    let image = if kind == IMAGE { payload.text("result") } else { None };
-    unplaced.rest = payload.into_rest();
+    let image = if kind == IMAGE { payload.take_text("result") } else { None };
+    unplaced.rest = payload.into_rest(&KEPT);
     if let Some(base64) = image {
         let mut parts = Parts::read(Value::Null, arena, decode)?;
         let mut attachment = Attachment { kind: AttachmentKind::Image, ..Attachment::default() };
@@ -85,9 +90,13 @@ pub(super) fn output<'a>(
     decode: bool,
 ) -> Result<Mapped<'a>, ImportError> {
     let arena = payload.arena();
-    let mut unplaced =
-        UnplacedMessage { kind, id: payload.id("id"), role: Role::Tool, ..UnplacedMessage::default() };
-    unplaced.call = payload.get("call_id").nonempty_text().filter(|id| id.len() <= MAX_ID);
+    let mut unplaced = UnplacedMessage {
+        kind,
+        id: take_id(&mut payload, "id"),
+        role: Role::Tool,
+        ..UnplacedMessage::default()
+    };
+    unplaced.call = payload.get("call_id").nonempty_text().filter(|id| id.len() <= MAX_ID_BYTES);
     let (output, others) = unwrap(payload.take("output"), arena)?;
     let parts = Parts::read(output, arena, decode)?;
     payload.take("type");
@@ -95,7 +104,7 @@ pub(super) fn output<'a>(
     for (key, value) in others.iter().flat_map(Fields::iter).filter(|(key, _)| !own.contains(key)) {
         payload.push(key, value);
     }
-    unplaced.rest = payload.into_rest();
+    unplaced.rest = payload.into_rest(&KEPT);
     parts.move_to(&mut unplaced, "output");
     Ok(Mapped::Message(Box::new(unplaced)))
 }
@@ -108,7 +117,7 @@ fn unwrap<'a>(output: Value<'a>, arena: &'a Arena) -> Result<(Value<'a>, Option<
         Value::Text(text) if text.starts_with("{\"") => (text, "output"),
         _ => return Ok((output, None)),
     };
-    let mut fields = match Fields::parse(raw, arena) {
+    let mut fields = match FIELD_READER.parse(raw, arena) {
         Ok(fields) => fields,
         // Any tool may print something like this.
         Err(_) if key == "output" => return Ok((output, None)),

@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-use satchel_importer::{AttachmentKind, ImportError, Role, json::Value};
+use satchel_importer::{AttachmentKind, Fields, ImportError, Role, json::Value};
 
 use super::{Mapped, Origin, UnplacedMessage, Usage, items, parts::Parts, unknown};
 use crate::{
-    fields::{self, Fields},
+    fields::{FIELD_READER, KEPT},
     injected,
 };
 
@@ -78,12 +78,12 @@ pub(super) fn event(mut payload: Fields<'_>, decode: bool) -> Result<Mapped<'_>,
         "error" | "warning" | "stream_error" => report(kind, payload, "message"),
         "turn_aborted" => report(kind, payload, "reason"),
         "item_completed" => completed(payload, decode)?,
-        "task_started" | "turn_started" => Mapped::TurnBegun { kind, id: payload.text("turn_id") },
+        "task_started" | "turn_started" => Mapped::TurnBegun { kind, id: payload.take_text("turn_id") },
         "token_count" => usage(&payload)?,
         "thread_rolled_back" => Mapped::RollBack(payload.get("num_turns").as_u64()),
         "thread_name_updated" => Mapped::Name {
-            session: payload.text("thread_id"),
-            name: payload.text("thread_name").filter(|name| !name.trim().is_empty()),
+            session: payload.take_text("thread_id"),
+            name: payload.take_text("thread_name").filter(|name| !name.trim().is_empty()),
         },
         _ if BOOKKEEPING.contains(&kind) || in_group() => Mapped::LeftOut(kind),
         _ => unknown::unknown(kind, payload, decode)?,
@@ -93,12 +93,12 @@ pub(super) fn event(mut payload: Fields<'_>, decode: bool) -> Result<Mapped<'_>,
 /// A text of the person.
 fn user_message(mut payload: Fields<'_>, decode: bool) -> Result<Mapped<'_>, ImportError> {
     let arena = payload.arena();
-    let text = payload.text("message");
+    let text = payload.take_text("message");
     let mut images = Parts::read(Value::Null, arena, decode)?;
     if let Some(raw) = payload.get("images").raw().filter(|raw| raw.starts_with('[')) {
         payload.take("images");
         let mut others = Vec::new();
-        for item in fields::items(raw, arena)? {
+        for item in FIELD_READER.items(raw, arena)? {
             match item.text().and_then(|url| images.file(url, AttachmentKind::Image)) {
                 Some(image) => images.attachments.push(image),
                 None => others.push(item.json()),
@@ -118,16 +118,16 @@ fn user_message(mut payload: Fields<'_>, decode: bool) -> Result<Mapped<'_>, Imp
         ..UnplacedMessage::default()
     };
     payload.take("type");
-    unplaced.rest = payload.into_rest();
+    unplaced.rest = payload.into_rest(&KEPT);
     images.move_to(&mut unplaced, "images");
     Ok(unplaced.unless_empty())
 }
 
 /// A text of the model.
 fn text<'a>(kind: &'a str, mut payload: Fields<'a>, key: &str, thought: bool) -> Mapped<'a> {
-    let texts = payload.text(key).map(Cow::Borrowed).into_iter().collect();
+    let texts = payload.take_text(key).map(Cow::Borrowed).into_iter().collect();
     payload.take("type");
-    let rest = payload.into_rest();
+    let rest = payload.into_rest(&KEPT);
     let mut unplaced = UnplacedMessage {
         kind,
         role: Role::Assistant,
@@ -142,18 +142,18 @@ fn text<'a>(kind: &'a str, mut payload: Fields<'a>, key: &str, thought: bool) ->
 
 /// A message of the program itself.
 fn report<'a>(kind: &'a str, mut payload: Fields<'a>, key: &str) -> Mapped<'a> {
-    let texts = payload.text(key).map(Cow::Borrowed).into_iter().collect();
-    let rest = payload.into_rest();
+    let texts = payload.take_text(key).map(Cow::Borrowed).into_iter().collect();
+    let rest = payload.into_rest(&KEPT);
     UnplacedMessage { kind, role: Role::System, texts, rest, ..UnplacedMessage::default() }.unless_empty()
 }
 
 /// A completed item of a turn.
 fn completed(mut payload: Fields<'_>, decode: bool) -> Result<Mapped<'_>, ImportError> {
-    let Some(mut item) = payload.object("item")? else {
+    let Some(mut item) = payload.take_object("item")? else {
         return unknown::unknown("item_completed", payload, decode);
     };
     let kind = item.get("type").text().unwrap_or_default();
-    payload.leave_out(&["type", "thread_id", "turn_id", "started_at_ms", "completed_at_ms"]);
+    payload.remove(&["type", "thread_id", "turn_id", "started_at_ms", "completed_at_ms"]);
     for (key, value) in payload.iter() {
         item.push(key, value);
     }
@@ -174,7 +174,7 @@ fn completed(mut payload: Fields<'_>, decode: bool) -> Result<Mapped<'_>, Import
     let mut unplaced =
         UnplacedMessage { kind: "item_completed", origin: Origin::Event, ..UnplacedMessage::default() };
     (unplaced.role, unplaced.hidden) = if injected { (Role::System, true) } else { (role, false) };
-    unplaced.rest = item.into_rest();
+    unplaced.rest = item.into_rest(&KEPT);
     parts.move_to(&mut unplaced, content);
     Ok(unplaced.unless_empty())
 }
@@ -197,10 +197,10 @@ fn as_event(mapped: Mapped<'_>) -> Mapped<'_> {
 fn usage<'a>(payload: &Fields<'a>) -> Result<Mapped<'a>, ImportError> {
     let object = |raw: &&str| raw.starts_with('{');
     let info = payload.get("info").raw().filter(object);
-    let info = info.map(|raw| Fields::parse(raw, payload.arena())).transpose()?;
+    let info = info.map(|raw| FIELD_READER.parse(raw, payload.arena())).transpose()?;
     let Some(info) = info else { return Ok(Mapped::LeftOut("token_count")) };
     let last = info.get("last_token_usage").raw().filter(object);
-    let fields = last.map(|raw| Fields::parse(raw, payload.arena())).transpose()?;
+    let fields = last.map(|raw| FIELD_READER.parse(raw, payload.arena())).transpose()?;
     Ok(Mapped::Usage(Usage {
         total: info.get("total_token_usage").raw().unwrap_or_default(),
         last,

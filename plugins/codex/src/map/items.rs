@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-use satchel_importer::{ImportError, Role, json::Value};
+use satchel_importer::{Fields, ImportError, Role, json::Value, warnings::shortened};
 
-use super::{Mapped, Origin, UnplacedMessage, Warning, calls, parts::Parts, shortened, unknown};
+use super::{Mapped, Origin, UnplacedMessage, Warning, calls, parts::Parts, unknown};
 use crate::{
-    fields::{Fields, items},
+    fields::{FIELD_READER, KEPT, take_id},
     injected,
 };
 
@@ -58,10 +58,10 @@ pub(super) fn item(mut payload: Fields<'_>, decode: bool) -> Result<Mapped<'_>, 
 
 /// Maps the summary that replaces the history.
 pub(super) fn compacted(mut payload: Fields<'_>) -> Mapped<'_> {
-    payload.leave_out(&LEFT_OUT);
-    let texts = payload.text("message").map(Cow::Borrowed).into_iter().collect();
-    let id = payload.id("id");
-    let rest = payload.into_rest();
+    payload.remove(&LEFT_OUT);
+    let texts = payload.take_text("message").map(Cow::Borrowed).into_iter().collect();
+    let id = take_id(&mut payload, "id");
+    let rest = payload.into_rest(&KEPT);
     UnplacedMessage {
         kind: "compacted",
         id,
@@ -81,12 +81,16 @@ pub(super) fn agent_message<'a>(
     decode: bool,
 ) -> Result<Mapped<'a>, ImportError> {
     let parts = Parts::read(payload.take("content"), payload.arena(), decode)?;
-    payload.leave_out(&LEFT_OUT);
+    payload.remove(&LEFT_OUT);
     payload.take("type");
-    let mut unplaced =
-        UnplacedMessage { kind, id: payload.id("id"), role: Role::Assistant, ..UnplacedMessage::default() };
+    let mut unplaced = UnplacedMessage {
+        kind,
+        id: take_id(&mut payload, "id"),
+        role: Role::Assistant,
+        ..UnplacedMessage::default()
+    };
     unplaced.origin = Origin::Item;
-    unplaced.rest = payload.into_rest();
+    unplaced.rest = payload.into_rest(&KEPT);
     parts.move_to(&mut unplaced, "content");
     Ok(unplaced.unless_empty())
 }
@@ -106,9 +110,9 @@ pub(super) fn reasoning<'a>(
     let summaries = Parts::read(payload.take(summary), arena, decode)?;
     let has_summary = !summaries.texts.is_empty();
     let contents = (!has_summary).then(|| Parts::read(payload.take(content), arena, decode)).transpose()?;
-    unplaced.id = payload.id("id");
-    payload.leave_out(&["type", "encrypted_content"]);
-    unplaced.rest = payload.into_rest();
+    unplaced.id = take_id(&mut payload, "id");
+    payload.remove(&["type", "encrypted_content"]);
+    unplaced.rest = payload.into_rest(&KEPT);
     summaries.move_to(&mut unplaced, summary);
     if let Some(contents) = contents {
         contents.move_to(&mut unplaced, content);
@@ -124,11 +128,11 @@ fn message(mut payload: Fields<'_>, decode: bool) -> Result<Mapped<'_>, ImportEr
     let kinds = kinds(&payload)?;
     let mut unplaced = UnplacedMessage {
         kind: "message",
-        id: payload.id("id"),
+        id: take_id(&mut payload, "id"),
         origin: Origin::Item,
         ..UnplacedMessage::default()
     };
-    let role = payload.text("role");
+    let role = payload.take_text("role");
     (unplaced.role, unplaced.hidden, unplaced.warning) = match role {
         Some("user") => role_of_user(&parts, &kinds),
         Some("assistant") => (Role::Assistant, false, None),
@@ -144,7 +148,7 @@ fn message(mut payload: Fields<'_>, decode: bool) -> Result<Mapped<'_>, ImportEr
         payload.push("role", Value::Text(role));
     }
     payload.take("type");
-    unplaced.rest = payload.into_rest();
+    unplaced.rest = payload.into_rest(&KEPT);
     parts.move_to(&mut unplaced, "content");
     Ok(unplaced.unless_empty())
 }
@@ -168,8 +172,8 @@ fn role_of_user(parts: &Parts<'_>, kinds: &[Value<'_>]) -> (Role, bool, Option<W
 /// The kind of each part, in the newest files.
 fn kinds<'a>(payload: &Fields<'a>) -> Result<Vec<Value<'a>>, ImportError> {
     let arena = payload.arena();
-    let nested = payload.get(PASSTHROUGH).raw().map(|raw| Fields::parse(raw, arena)).transpose()?;
+    let nested = payload.get(PASSTHROUGH).raw().map(|raw| FIELD_READER.parse(raw, arena)).transpose()?;
     let own = payload.get(KINDS).raw();
     let raw = own.or(nested.and_then(|nested| nested.get(KINDS).raw()));
-    Ok(raw.map(|raw| items(raw, arena)).transpose()?.unwrap_or_default())
+    Ok(raw.map(|raw| FIELD_READER.items(raw, arena)).transpose()?.unwrap_or_default())
 }

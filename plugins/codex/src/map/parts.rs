@@ -2,19 +2,14 @@
 
 use std::borrow::Cow;
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
 use satchel_importer::{
-    Arena, Attachment, AttachmentKind, JsonError, Leftover, Source, address, json::Value,
+    Arena, Attachment, AttachmentKind, Fields, JsonError, Leftover, Source, address, bytes::from_base64,
+    json::Value,
 };
 
 use super::{UnplacedMessage, Warning};
-use crate::{
-    fields::{Fields, add, items},
-    turn::digest,
-};
+use crate::{fields::FIELD_READER, turn::digest};
 
-/// The host accepts 16 MiB of bytes in one attachment.
-const MAX_BYTES: usize = 16 * 1024 * 1024;
 /// Bytes of an address.
 const MAX_ADDRESS: usize = 4096;
 /// What encrypted texts begin with. Others are plain, whatever the type of their part says.
@@ -52,7 +47,7 @@ impl<'a> Parts<'a> {
         let mut parts = Self { decode, ..Self::default() };
         match value {
             Value::Raw(raw) if raw.starts_with('[') => {
-                for item in items(raw, arena)? {
+                for item in FIELD_READER.items(raw, arena)? {
                     parts.add(item, arena)?;
                 }
             }
@@ -80,7 +75,9 @@ impl<'a> Parts<'a> {
         match part {
             Value::Null => {}
             Value::Text(text) => self.add_text(text),
-            Value::Raw(raw) if raw.starts_with('{') => self.add_object(Fields::parse(raw, arena)?, part)?,
+            Value::Raw(raw) if raw.starts_with('{') => {
+                self.add_object(FIELD_READER.parse(raw, arena)?, part)?;
+            }
             Value::Raw(_) => self.keep_unknown(part),
         }
         Ok(())
@@ -123,7 +120,7 @@ impl<'a> Parts<'a> {
         let Some((key, kind)) = ADDRESSES.into_iter().find(|(key, _)| fields.get(key) != Value::Null) else {
             return Ok(false);
         };
-        let nested = fields.get(key).raw().map(|raw| Fields::parse(raw, fields.arena())).transpose()?;
+        let nested = fields.get(key).raw().map(|raw| FIELD_READER.parse(raw, fields.arena())).transpose()?;
         let url = nested.as_ref().map_or(fields.get(key), |nested| nested.get("url")).nonempty_text();
         let Some(attachment) = url.and_then(|url| self.file(url, kind)) else { return Ok(false) };
         self.count += 1;
@@ -156,9 +153,7 @@ impl<'a> Parts<'a> {
         if !self.decode {
             return;
         }
-        let fits = base64.len() / 4 * 3 <= MAX_BYTES;
-        let bytes = fits.then(|| STANDARD.decode(base64.trim()).ok()).flatten();
-        match bytes.filter(|bytes| !bytes.is_empty() && bytes.len() <= MAX_BYTES) {
+        match from_base64(base64) {
             Some(bytes) => {
                 attachment.size_bytes = Some(bytes.len() as u64);
                 attachment.source = Some(Source::Bytes(bytes.into()));
@@ -178,7 +173,7 @@ impl<'a> Parts<'a> {
         fields.take("type");
         let mut rest = Leftover::default();
         for (key, value) in fields.iter() {
-            add(&mut rest, key, value);
+            rest.add_value(key, value);
             if !KEPT.contains(&key) {
                 self.unknown.push(value);
             }

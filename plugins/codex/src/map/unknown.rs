@@ -1,10 +1,9 @@
 //! Lines and items of unknown types. Their text becomes a message, so that nothing is lost when Codex adds a type.
 
-use satchel_importer::{ImportError, Role, json::Value};
+use satchel_importer::{Fields, ImportError, Role, json::Value, warnings::shortened};
 
-use super::{Mapped, Origin, UnplacedMessage, Warning, parts::Parts, shortened};
-use crate::fields::Fields;
-
+use super::{Mapped, Origin, UnplacedMessage, Warning, parts::Parts};
+use crate::fields::KEPT;
 /// Fields that may hold the text.
 const TEXTS: [&str; 4] = ["text", "message", "content", "payload"];
 
@@ -24,7 +23,7 @@ pub(super) fn unknown<'a>(
         Some("tool") => Role::Tool,
         _ => Role::System,
     };
-    unplaced.rest = payload.into_rest();
+    unplaced.rest = payload.into_rest(&KEPT);
     if let (Some(parts), Some(key)) = (parts, text) {
         parts.move_to(&mut unplaced, key);
         // Without natural language it is not worth a message.

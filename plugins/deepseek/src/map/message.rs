@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use satchel_importer::{
-    Arena, Attachment, Content, Message, Part, Role, ToolCall, ToolInput, address::unsigned_json, json::Value,
+    Arena, Attachment, Content, Message, Role, ToolCall, ToolInput, address::unsigned_json, json::Value,
 };
 
 use super::{citations::Results, files};
@@ -44,7 +44,10 @@ pub(super) fn map<'a>(
         Chain { key: node.key, created: raw.created, parent: parent.map(Cow::Borrowed), messages };
     // A question or file in the node of an answer becomes a message of its own.
     if role == Role::Assistant && (!parts.questions.is_empty() || parts.has_sent_files) {
-        chain.push_question(content(&parts.questions), std::mem::take(&mut attachments));
+        chain.push_question(
+            Content::of_texts(parts.questions.iter().copied()),
+            std::mem::take(&mut attachments),
+        );
     }
     for (name, text, rest) in std::mem::take(&mut parts.thoughts) {
         chain.push_thought(&name, text, rest);
@@ -54,7 +57,7 @@ pub(super) fn map<'a>(
         id: node.key.into(),
         provider_message_id: Some(node.key.into()),
         role,
-        content: content(texts),
+        content: Content::of_texts(texts.iter().copied()),
         created_at: raw.created,
         parent: chain.parent,
         model: raw.model.map(Cow::Borrowed),
@@ -258,12 +261,4 @@ impl<'a> Chain<'a, '_> {
         let parent = self.parent.replace(id.clone());
         self.messages.push(Message { id, parent, created_at: self.created, ..message });
     }
-}
-
-fn content<'a>(texts: &[&'a str]) -> Option<Content<'a>> {
-    if let [text] = texts {
-        return Some(Content::Text(Cow::Borrowed(text)));
-    }
-    let part = |text: &&'a str| Part { text: Some(Cow::Borrowed(*text)), ..Part::default() };
-    (!texts.is_empty()).then(|| Content::Multipart(texts.iter().map(part).collect()))
 }

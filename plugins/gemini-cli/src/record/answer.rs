@@ -2,12 +2,14 @@
 
 use std::{borrow::Cow, collections::BTreeSet, mem};
 
-use satchel_importer::{Arena, ImportError, Message, Role, ToolCall, ToolInput, json::Value};
+use satchel_importer::{
+    Arena, Fields, ImportError, Message, Role, ToolCall, ToolInput,
+    json::{Value, parse_items},
+};
 
 use super::{Piece, Record, Slot, take_time};
 use crate::{
     digest::{digest, digest_of_json, digest_of_thoughts, digest_of_words},
-    fields::{Fields, items},
     parts::{Call, Parts, Remaining, Response},
 };
 
@@ -60,7 +62,7 @@ impl<'a> Record<'a> {
         let arena = self.rest.arena();
         if let Some(list) = self.rest.get("thoughts").raw().filter(|raw| raw.starts_with('[')) {
             self.rest.take("thoughts");
-            for thought in items(list, arena)? {
+            for thought in parse_items(list, arena)? {
                 self.add_thought(thought, arena)?;
             }
         }
@@ -119,7 +121,7 @@ impl<'a> Record<'a> {
         };
         self.rest.take("toolCalls");
         let (mut found, mut others) = (Vec::new(), Vec::new());
-        for item in items(list, arena)? {
+        for item in parse_items(list, arena)? {
             let Some(raw) = item.raw().filter(|raw| raw.starts_with('{')) else {
                 others.push(item.json());
                 continue;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use satchel_importer::{
-    Attachment, AttachmentKind, Bundle, Content, Message, Part, Role,
+    Attachment, AttachmentKind, Bundle, Content, Message, Role,
     address::{is_uri, unsigned_json},
 };
 
@@ -158,14 +158,7 @@ fn answer<'a>(answers: Vec<Answer<'a>>, context: &RowContext<'_>) -> Option<Answ
     }
     texts.retain(|text| !text.trim().is_empty());
     images.dedup();
-    let content = match texts.len() {
-        0 => None,
-        1 => texts.pop().map(Content::Text),
-        _ => {
-            let part = |text| Part { text: Some(text), ..Part::default() };
-            Some(Content::Multipart(texts.into_iter().map(part).collect()))
-        }
-    };
+    let content = Content::of_texts(texts);
     let attachment = |Image { file, name }| {
         let (name, kind) = (name.map(Cow::Owned), Some(AttachmentKind::Image));
         files::attachment(context.bundle, context.folders, Cow::Owned(file), name, kind)

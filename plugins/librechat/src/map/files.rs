@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use satchel_importer::{
     Arena, Attachment, AttachmentKind, Leftover, Source,
     address::{is_uri, unsigned},
+    bytes::from_base64,
     json::{Value, items},
 };
 
@@ -119,7 +120,7 @@ pub(super) fn at_address(address: &str) -> Option<Attachment<'_>> {
 
 /// A recording inside a message.
 pub(super) fn recording<'a>(data: &str, format: Option<&'a str>) -> Option<Attachment<'a>> {
-    let bytes = base64::bytes(data)?;
+    let bytes = from_base64(data)?;
     let plain = format.filter(|format| format.bytes().all(|byte| byte.is_ascii_alphanumeric()));
     Some(Attachment {
         kind: AttachmentKind::Audio,

@@ -6,7 +6,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-use satchel_importer::{Arena, Content, Leftover, Message, Part, Role, address::unsigned_json};
+use satchel_importer::{Arena, Content, Leftover, Message, Role, address::unsigned_json};
 
 use super::{
     AsideKind, agents, calls, files,
@@ -97,7 +97,7 @@ impl<'a> Answer<'a, '_> {
         messages.push(Message {
             id: self.key.to_owned().into(),
             role: self.role,
-            content: content(pieces.texts),
+            content: Content::of_texts(pieces.texts),
             created_at: self.created,
             parent,
             model: self.model.clone(),
@@ -137,12 +137,4 @@ impl<'a> Answer<'a, '_> {
         }
         parent
     }
-}
-
-fn content(mut texts: Vec<Cow<'_, str>>) -> Option<Content<'_>> {
-    if texts.len() <= 1 {
-        return texts.pop().map(Content::Text);
-    }
-    let part = |text| Part { text: Some(text), ..Part::default() };
-    Some(Content::Multipart(texts.into_iter().map(part).collect()))
 }

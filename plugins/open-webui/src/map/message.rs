@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use satchel_importer::{
-    Arena, Content, JsonError, Leftover, Message, Parser, Part, Role, address::unsigned_json, json::Value,
+    Arena, Content, JsonError, Leftover, Message, Parser, Role, address::unsigned_json, json::Value,
 };
 
 use super::{files, pieces::Pieces, sources};
@@ -57,7 +57,7 @@ pub(super) fn map<'a>(
         id: key.into(),
         provider_message_id: named.then(|| key.into()),
         role,
-        content: content(pieces.texts),
+        content: Content::of_texts(pieces.texts),
         created_at,
         parent,
         model: raw.model.map(Cow::Borrowed),
@@ -120,12 +120,4 @@ fn merged<'a>(raw: &mut raw::Message<'a>, arena: &'a Arena) -> Option<(&'a str, 
     }
     let inside = rest.into_json().unwrap_or("{}".into());
     Some((text?, format!("{{\"{KEY}\":{inside}}}").into()))
-}
-
-fn content(mut texts: Vec<Cow<'_, str>>) -> Option<Content<'_>> {
-    if texts.len() <= 1 {
-        return texts.pop().map(Content::Text);
-    }
-    let part = |text| Part { text: Some(text), ..Part::default() };
-    Some(Content::Multipart(texts.into_iter().map(part).collect()))
 }

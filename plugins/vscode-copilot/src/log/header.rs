@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use satchel_importer::{Arena, Bundle, ErrorKind, ImportError, JsonArray, Parser, Sink};
+use satchel_importer::{Arena, Bundle, ErrorKind, ImportError, JsonArray, Parser, Sink, warnings::shortened};
 
 use super::{
     MAX_NAMES, MAX_REQUEST, REQUESTS, Session,
@@ -15,8 +15,6 @@ use super::{
 
 /// Fields of the session itself; real ones have about twenty.
 const MAX_FIELDS: usize = 1_000;
-/// Characters of a name that is reported.
-const MAX_NAME: usize = 64;
 /// Bytes of all the session's own fields.
 const MAX_HEADER: usize = 2 * 1024 * 1024;
 
@@ -130,7 +128,7 @@ impl Session {
 /// Adds a name that is reported.
 fn note(names: &mut BTreeSet<String>, name: &str) {
     if names.len() < MAX_NAMES {
-        names.insert(name.chars().take(MAX_NAME).collect());
+        names.insert(shortened(name));
     }
 }
 

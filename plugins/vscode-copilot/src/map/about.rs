@@ -3,14 +3,14 @@
 use std::borrow::Cow;
 
 use satchel_importer::{
-    Citation, JsonError,
+    Citation, Fields, JsonError,
     address::{is_uri, unsigned},
     json::Value,
 };
 
 use super::{Draft, Exchange, answer::FIELDS};
 use crate::{
-    fields::{self, Fields, items},
+    fields::{FIELD_READER, take_time, time},
     uri,
 };
 
@@ -79,8 +79,8 @@ pub(super) fn keep<'a>(
     if let Some(json) = result.into_json() {
         first.rest.add_json("result", &json);
     }
-    if let Some(mut agent) = fields.object("agent")? {
-        agent.leave_out(&AGENT);
+    if let Some(mut agent) = fields.take_object("agent")? {
+        agent.remove(&AGENT);
         if let Some(json) = agent.into_rest(&[]).into_json() {
             fields.push("agent", Value::Raw(arena.alloc_str(&json)));
         }
@@ -92,10 +92,10 @@ pub(super) fn keep<'a>(
 /// The time of the answer. Also notes the newest one.
 pub(super) fn times<'a>(fields: &mut Fields<'a>, found: &mut Exchange<'a>) -> Option<i64> {
     let waited = fields.get("timeSpentWaiting");
-    let of_log = waited.as_u64().filter(|number| *number > TIMES_FROM).and_then(|_| fields::time(waited));
-    let created = fields.time("responseTimestamp").or(of_log);
-    let state = Fields::of(fields.get("modelState"), fields.arena()).ok().flatten();
-    let completed = state.and_then(|state| fields::time(state.get("completedAt")));
+    let of_log = waited.as_u64().filter(|number| *number > TIMES_FROM).and_then(|_| time(waited));
+    let created = take_time(fields, "responseTimestamp").or(of_log);
+    let state = FIELD_READER.of(fields.get("modelState"), fields.arena()).ok().flatten();
+    let completed = state.and_then(|state| time(state.get("completedAt")));
     found.newest = found.newest.max(created).max(completed);
     created
 }
@@ -117,7 +117,7 @@ pub(super) fn model<'a>(
 /// The tokens that the model wrote: of all rounds, or else of the last one.
 pub(super) fn tokens(fields: &Fields<'_>, result: &Fields<'_>, metadata: &Fields<'_>) -> Option<u64> {
     let usage = |from: &Fields<'_>| {
-        let usage = Fields::of(from.get("usage"), from.arena()).ok().flatten()?;
+        let usage = FIELD_READER.of(from.get("usage"), from.arena()).ok().flatten()?;
         usage.get("completionTokens").as_u64()
     };
     let all = fields.get("completionTokens").as_u64();
@@ -133,9 +133,11 @@ fn citations<'a>(fields: &Fields<'a>) -> Result<Vec<Citation<'a>>, JsonError> {
             uri::of(value, arena).filter(|address| address.starts_with("http") && is_uri(address))?;
         Some(Cow::Owned(unsigned(&address).into_owned()))
     };
-    let list = |key: &str| fields.get(key).raw().map_or_else(|| Ok(Vec::new()), |raw| items(raw, arena));
+    let list = |key: &str| {
+        fields.get(key).raw().map_or_else(|| Ok(Vec::new()), |raw| FIELD_READER.items(raw, arena))
+    };
     for item in list("codeCitations")? {
-        let Some(item) = Fields::of(item, arena)? else { continue };
+        let Some(item) = FIELD_READER.of(item, arena)? else { continue };
         found.push(Citation {
             title: item.get("license").nonempty_text().map(Cow::Borrowed),
             url: web(item.get("value")),
@@ -143,7 +145,7 @@ fn citations<'a>(fields: &Fields<'a>) -> Result<Vec<Citation<'a>>, JsonError> {
         });
     }
     for item in list("contentReferences")? {
-        let url = Fields::of(item, arena)?.and_then(|item| web(item.get("reference")));
+        let url = FIELD_READER.of(item, arena)?.and_then(|item| web(item.get("reference")));
         found.extend(url.map(|url| Citation { url: Some(url), ..Citation::default() }));
     }
     found.retain(|citation| *citation != Citation::default());

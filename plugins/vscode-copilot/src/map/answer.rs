@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use satchel_importer::{ImportError, JsonError, Role, json::Value};
+use satchel_importer::{Fields, ImportError, JsonError, Role, json::Value};
 
 use super::{
     Draft, Exchange, Ids, Warning, about, calls, fences, markdown, notices,
@@ -11,7 +11,10 @@ use super::{
     thought::Thought,
     tree::escaped,
 };
-use crate::{fields::Fields, uri};
+use crate::{
+    fields::{FIELD_READER, take_id},
+    uri,
+};
 
 /// The fields of a request that belong to its answer.
 pub(super) const FIELDS: [&str; 27] = [
@@ -90,10 +93,10 @@ pub(super) fn map<'a>(
         return Ok(());
     }
     let arena = fields.arena();
-    let own = fields.id("responseId");
+    let own = take_id(&mut fields, "responseId");
     let created = about::times(&mut fields, found).or(sent);
-    let mut result = fields.object("result")?.unwrap_or_else(|| Fields::none(arena));
-    let mut metadata = result.object("metadata")?.unwrap_or_else(|| Fields::none(arena));
+    let mut result = fields.take_object("result")?.unwrap_or_else(|| FIELD_READER.none(arena));
+    let mut metadata = result.take_object("metadata")?.unwrap_or_else(|| FIELD_READER.none(arena));
     let model = about::model(&fields, &metadata, found.model);
     found.model = model;
     let tokens = about::tokens(&fields, &result, &metadata);
@@ -232,7 +235,7 @@ impl<'a, 'e> Answer<'a, 'e> {
         part.take(key);
         self.end_thought();
         self.text.push_str(text);
-        part.leave_out(&DRAWING);
+        part.remove(&DRAWING);
         self.keep_extra(part, &["inlineReferences"]);
     }
 
@@ -240,8 +243,11 @@ impl<'a, 'e> Answer<'a, 'e> {
     fn add_reference(&mut self, mut part: Fields<'a>) {
         let arena = part.arena();
         let target = part.get("inlineReference");
-        let symbol =
-            Fields::of(target, arena).ok().flatten().and_then(|target| target.get("name").nonempty_text());
+        let symbol = FIELD_READER
+            .of(target, arena)
+            .ok()
+            .flatten()
+            .and_then(|target| target.get("name").nonempty_text());
         let name = part.get("name").nonempty_text().or(symbol).map(ToOwned::to_owned);
         self.end_thought();
         if let Some(name) = name.or_else(|| uri::name(target, arena)) {
@@ -270,7 +276,7 @@ impl<'a, 'e> Answer<'a, 'e> {
             return;
         };
         self.thoughts.push_str(&text);
-        part.leave_out(&["kind", "value"]);
+        part.remove(&["kind", "value"]);
         if let Some(thought) = self.thought.as_mut().filter(|thought| thought.goes_on(id)) {
             thought.add(&text, part);
             return;
@@ -336,9 +342,9 @@ impl<'a, 'e> Answer<'a, 'e> {
 
     /// An error is a message of the program.
     fn add_error(&mut self, fields: &mut Fields<'a>, result: &mut Fields<'a>) -> Result<(), JsonError> {
-        let of_result = result.object("errorDetails")?;
+        let of_result = result.take_object("errorDetails")?;
         let Some(mut details) =
-            of_result.map_or_else(|| fields.object("responseErrorDetails"), |found| Ok(Some(found)))?
+            of_result.map_or_else(|| fields.take_object("responseErrorDetails"), |found| Ok(Some(found)))?
         else {
             return Ok(());
         };
@@ -372,7 +378,7 @@ impl<'a, 'e> Answer<'a, 'e> {
 /// Takes the parts of an answer: a list, or one part. Very old versions have plain texts.
 fn parts<'a>(fields: &mut Fields<'a>) -> Result<Vec<Fields<'a>>, JsonError> {
     let arena = fields.arena();
-    let items = match fields.list("response")? {
+    let items = match fields.take_array("response")? {
         Some(items) => items,
         None => match fields.take("response") {
             Value::Null => Vec::new(),
@@ -380,8 +386,8 @@ fn parts<'a>(fields: &mut Fields<'a>) -> Result<Vec<Fields<'a>>, JsonError> {
         },
     };
     let part = |item| {
-        Ok(Fields::of(item, arena)?.unwrap_or_else(|| {
-            let mut part = Fields::none(arena);
+        Ok(FIELD_READER.of(item, arena)?.unwrap_or_else(|| {
+            let mut part = FIELD_READER.none(arena);
             part.push("value", item);
             part
         }))

@@ -2,18 +2,16 @@
 
 use std::borrow::Cow;
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
 use satchel_importer::{
-    Arena, Attachment, AttachmentKind, JsonError, Parser, Source,
+    Arena, Attachment, AttachmentKind, Fields, JsonError, Parser, Source,
     address::{is_uri, unsigned},
+    bytes::{MAX_FILE, from_base64},
     json::{Object, Value},
 };
 
 use super::{Draft, Exchange, Warning};
-use crate::{fields::Fields, uri};
+use crate::{fields::FIELD_READER, uri};
 
-/// The host accepts 16 MiB of bytes in one attachment.
-const MAX_BYTES: usize = 16 * 1024 * 1024;
 /// Bytes of an address.
 const MAX_ADDRESS: usize = 4096;
 /// Files of one message that become attachments; the metadata keeps all of them.
@@ -28,10 +26,10 @@ pub(super) fn take<'a>(
     found: &mut Exchange<'a>,
 ) -> Result<(), JsonError> {
     const KEY: &str = "variableData";
-    let Some(mut data) = fields.object(KEY)? else { return Ok(()) };
+    let Some(mut data) = fields.take_object(KEY)? else { return Ok(()) };
     let mut kept = Vec::new();
-    for entry in data.list("variables")?.unwrap_or_default() {
-        let Some(mut entry_fields) = Fields::of(entry, fields.arena())? else {
+    for entry in data.take_array("variables")?.unwrap_or_default() {
+        let Some(mut entry_fields) = FIELD_READER.of(entry, fields.arena())? else {
             kept.push(entry.json());
             continue;
         };
@@ -96,7 +94,7 @@ fn source<'a>(value: Value<'a>, arena: &'a Arena) -> Option<Source<'a>> {
 
 /// A picture in the result of a tool.
 pub(super) fn of_base64<'a>(text: &str, mime: Option<&'a str>) -> Option<Attachment<'a>> {
-    let source = Source::Bytes(decode(text)?.into());
+    let source = Source::Bytes(from_base64(text)?.into());
     Some(Attachment { kind: AttachmentKind::of(mime, None), ..named(None, mime, Some(source)) })
 }
 
@@ -115,7 +113,7 @@ pub(super) fn of_bytes<'a>(
 pub(super) fn of_address(address: &str) -> Option<Attachment<'_>> {
     let data = address.strip_prefix("data:").and_then(|data| data.split_once(','));
     let (mime, source) = match data {
-        Some((kind, bytes)) => (kind.split(';').next(), Source::Bytes(decode(bytes)?.into())),
+        Some((kind, bytes)) => (kind.split(';').next(), Source::Bytes(from_base64(bytes)?.into())),
         None if is_uri(address) && address.len() <= MAX_ADDRESS => {
             (None, Source::Uri(Cow::Owned(unsigned(address).into_owned())))
         }
@@ -125,18 +123,12 @@ pub(super) fn of_address(address: &str) -> Option<Attachment<'_>> {
     Some(Attachment { kind: AttachmentKind::Image, ..named(None, mime, Some(source)) })
 }
 
-fn decode(text: &str) -> Option<Vec<u8>> {
-    let small = text.len() / 4 * 3 <= MAX_BYTES;
-    let bytes = small.then(|| STANDARD.decode(text.trim()).ok()).flatten()?;
-    (!bytes.is_empty() && bytes.len() <= MAX_BYTES).then_some(bytes)
-}
-
 /// Bytes as VS Code writes them: base64 in an object or a data address, a list of numbers, or an object with one member for each byte.
 fn bytes_of<'a>(value: Value<'a>, arena: &'a Arena) -> Option<Vec<u8>> {
     let raw = match value {
         Value::Text(text) => {
             let data = text.strip_prefix("data:").and_then(|data| data.split_once(','));
-            return decode(data.map_or(text, |(_, data)| data));
+            return from_base64(data.map_or(text, |(_, data)| data));
         }
         Value::Raw(raw) => raw,
         Value::Null => return None,
@@ -145,7 +137,7 @@ fn bytes_of<'a>(value: Value<'a>, arena: &'a Arena) -> Option<Vec<u8>> {
     numbers.or_else(|| {
         let fields = Object::parse(raw, arena);
         match (fields.get("$base64"), fields.get("data")) {
-            (Value::Text(base64), _) => decode(base64),
+            (Value::Text(base64), _) => from_base64(base64),
             (_, Value::Raw(list)) => self::numbers(list, arena).ok().flatten(),
             (_, Value::Null | Value::Text(_)) => None,
         }
@@ -159,7 +151,7 @@ fn numbers<'a>(raw: &'a str, arena: &'a Arena) -> Result<Option<Vec<u8>>, JsonEr
     if !list && !json.enter_object()? {
         return Ok(None);
     }
-    while bytes.len() < MAX_BYTES {
+    while bytes.len() < MAX_FILE {
         let more = if list { json.item()?.then_some("") } else { json.key()? };
         let Some(key) = more else { return Ok(Some(bytes).filter(|bytes| !bytes.is_empty())) };
         let in_order = list || key.parse() == Ok(bytes.len());

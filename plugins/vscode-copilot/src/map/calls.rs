@@ -2,14 +2,13 @@
 
 use std::borrow::Cow;
 
-use satchel_importer::{JsonError, Role, ToolCall, ToolInput, json::Value};
+use satchel_importer::{Fields, JsonError, Role, ToolCall, ToolInput, json::Value};
 
 use super::{
     Draft, attachments,
     rounds::{Call, Rounds},
 };
-use crate::fields::{Fields, items};
-
+use crate::fields::{FIELD_READER, take_id};
 /// The types of a call of a tool.
 const INVOCATIONS: [&str; 2] = ["toolInvocation", "toolInvocationSerialized"];
 /// Edits that the answer made in files.
@@ -75,16 +74,17 @@ pub(super) fn invocation<'a>(
 ) -> Result<Draft<'a>, JsonError> {
     let arena = fields.arena();
     let mut draft = Draft::new(Role::Assistant);
-    let id = fields.id("toolCallId");
+    let id = take_id(&mut fields, "toolCallId");
     let of_subagent =
         fields.get("subAgentInvocationId") != Value::Null || fields.get("fromSubAgent").is_true();
     let paired =
         if by_order && !of_subagent { rounds.take_next() } else { id.and_then(|id| rounds.take_by_id(id)) };
-    let specific = Fields::of(fields.get("toolSpecificData"), arena)?.unwrap_or_else(|| Fields::none(arena));
+    let specific =
+        FIELD_READER.of(fields.get("toolSpecificData"), arena)?.unwrap_or_else(|| FIELD_READER.none(arena));
     let mut shown = Shown::take(&mut fields, &mut draft)?;
     let own = ToolCall {
         id: id.map(Cow::Borrowed),
-        name: fields.text("toolId").unwrap_or("tool").into(),
+        name: fields.take_text("toolId").unwrap_or("tool").into(),
         input: None,
         output: None,
     };
@@ -161,15 +161,15 @@ impl<'a> Shown<'a> {
     /// Takes the details. Lists of files, which some tools have instead, stay.
     fn take(fields: &mut Fields<'a>, draft: &mut Draft<'a>) -> Result<Self, JsonError> {
         let arena = fields.arena();
-        let Some(mut details) = fields.object("resultDetails")? else { return Ok(Self::default()) };
-        let mut shown = Self { input: details.text("input"), ..Self::default() };
+        let Some(mut details) = fields.take_object("resultDetails")? else { return Ok(Self::default()) };
+        let mut shown = Self { input: details.take_text("input"), ..Self::default() };
         match details.get("output") {
-            Value::Text(_) => shown.output = details.text("output").map(ToOwned::to_owned),
+            Value::Text(_) => shown.output = details.take_text("output").map(ToOwned::to_owned),
             Value::Raw(raw) if raw.starts_with('[') => {
                 details.take("output");
                 let (mut texts, mut others) = (Vec::new(), Vec::new());
-                for item in items(raw, arena)? {
-                    match Fields::of(item, arena)? {
+                for item in FIELD_READER.items(raw, arena)? {
+                    match FIELD_READER.of(item, arena)? {
                         Some(part) => shown_part(part, &mut texts, &mut others, draft),
                         None => others.push(item.json().into_owned()),
                     }
@@ -181,7 +181,7 @@ impl<'a> Shown<'a> {
                 }
             }
             value => {
-                let picture = Fields::of(value, arena)?.and_then(|output| {
+                let picture = FIELD_READER.of(value, arena)?.and_then(|output| {
                     attachments::of_base64(output.get("base64Data").text()?, output.get("mimeType").text())
                 });
                 if picture.is_some() {
@@ -230,12 +230,12 @@ fn shown_part<'a>(
         Some(text) if is_text => {
             part.take("value");
             texts.push(text);
-            part.leave_out(&["isText", "type"]);
+            part.remove(&["isText", "type"]);
         }
         Some(text) => {
             if let Some(picture) = attachments::of_base64(text, mime) {
                 draft.message.attachments.push(picture);
-                part.leave_out(&["isText", "mimeType", "type", "value"]);
+                part.remove(&["isText", "mimeType", "type", "value"]);
             }
         }
         None => {}
@@ -246,7 +246,7 @@ fn shown_part<'a>(
 /// The input that the page shows, by the type of the tool.
 fn input<'a>(specific: &Fields<'a>) -> Option<ToolInput<'a>> {
     let arena = specific.arena();
-    let line = Fields::of(specific.get("commandLine"), arena).ok().flatten();
+    let line = FIELD_READER.of(specific.get("commandLine"), arena).ok().flatten();
     let run = line.and_then(|line| {
         ["userEdited", "toolEdited", "original"].into_iter().find_map(|key| line.get(key).nonempty_text())
     });
@@ -262,7 +262,7 @@ fn input<'a>(specific: &Fields<'a>) -> Option<ToolInput<'a>> {
 
 /// The output that the page shows, by the type of the tool.
 fn output<'a>(specific: &Fields<'a>) -> Option<&'a str> {
-    let terminal = Fields::of(specific.get("terminalCommandOutput"), specific.arena()).ok().flatten();
+    let terminal = FIELD_READER.of(specific.get("terminalCommandOutput"), specific.arena()).ok().flatten();
     let of_terminal = terminal.and_then(|terminal| terminal.get("text").nonempty_text());
     of_terminal.or_else(|| ["result", "output"].into_iter().find_map(|key| specific.get(key).nonempty_text()))
 }

@@ -2,11 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use satchel_importer::json::Value;
+use satchel_importer::{Fields, json::Value};
 
 use super::calls;
-use crate::fields::Fields;
-
 /// The fence that the program sets around the place of an edit.
 const FENCE: &str = "```";
 

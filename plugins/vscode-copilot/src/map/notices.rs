@@ -1,10 +1,9 @@
 //! Parts of an answer that are neither the model's words nor calls: what the program says or asks, and parts of unknown types.
 
-use satchel_importer::{JsonError, Role, json::Value};
+use satchel_importer::{Fields, JsonError, Role, json::Value, warnings::shortened};
 
-use super::{Draft, Exchange, Warning, markdown, shortened};
-use crate::fields::{Fields, items};
-
+use super::{Draft, Exchange, Warning, markdown};
+use crate::fields::FIELD_READER;
 /// Types that hold no message: steps of the page and states of the program.
 const LEFT_OUT: [&str; 14] = [
     "clearToPreviousToolInvocation",
@@ -102,8 +101,8 @@ fn questions<'a>(fields: &Fields<'a>) -> Result<Vec<&'a str>, JsonError> {
     let arena = fields.arena();
     let mut titles = Vec::new();
     if let Some(raw) = fields.get("questions").raw() {
-        for question in items(raw, arena)? {
-            let question = Fields::of(question, arena)?;
+        for question in FIELD_READER.items(raw, arena)? {
+            let question = FIELD_READER.of(question, arena)?;
             titles.extend(question.and_then(|question| question.get("title").nonempty_text()));
         }
     }

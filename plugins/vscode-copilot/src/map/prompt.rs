@@ -1,10 +1,9 @@
 //! What the person wrote, with the context that was attached to it.
 
-use satchel_importer::{Arena, JsonError, Role, json::Value};
+use satchel_importer::{Arena, Fields, JsonError, Role, json::Value, warnings::shortened};
 
-use super::{Draft, Exchange, Warning, attachments, shortened};
-use crate::fields::{Fields, items};
-
+use super::{Draft, Exchange, Warning, attachments};
+use crate::fields::{FIELD_READER, take_time};
 /// Fields that are known and kept as they are.
 const KEPT: [&str; 24] = [
     "attachedContext",
@@ -41,7 +40,7 @@ pub(super) fn map<'a>(mut fields: Fields<'a>, found: &mut Exchange<'a>) -> Resul
     let written = !fields.get("isSystemInitiated").is_true();
     let hidden = HIDING.iter().any(|key| fields.get(key).is_true());
     let mut draft = Draft::new(if written { Role::User } else { Role::System });
-    draft.message.created_at = fields.time("timestamp");
+    draft.message.created_at = take_time(&mut fields, "timestamp");
     found.model = fields.get("modelId").nonempty_text();
     let message = message(&mut fields, &mut draft)?;
     if let Some(text) = message.filter(|text| !text.is_empty()) {
@@ -68,7 +67,7 @@ pub(super) fn text_of<'a>(message: Value<'a>, arena: &'a Arena) -> Option<&'a st
     match message {
         Value::Text(text) => Some(text),
         Value::Raw(_) => {
-            let fields = Fields::of(message, arena).ok().flatten()?;
+            let fields = FIELD_READER.of(message, arena).ok().flatten()?;
             fields.get("text").text().or_else(|| fields.get("message").text())
         }
         Value::Null => None,
@@ -83,10 +82,10 @@ fn message<'a>(fields: &mut Fields<'a>, draft: &mut Draft<'a>) -> Result<Option<
         fields.take(KEY);
         return Ok(Some(text));
     }
-    let Some(mut inside) = fields.object(KEY)? else { return Ok(None) };
+    let Some(mut inside) = fields.take_object(KEY)? else { return Ok(None) };
     let text = text_of_fields(&mut inside);
     let plain = |part: &Value<'a>| {
-        let part = Fields::of(*part, arena).ok().flatten();
+        let part = FIELD_READER.of(*part, arena).ok().flatten();
         part.is_some_and(|part| {
             let own = part.get("text").text();
             part.get("kind") == Value::Text("text")
@@ -94,7 +93,7 @@ fn message<'a>(fields: &mut Fields<'a>, draft: &mut Draft<'a>) -> Result<Option<
         })
     };
     if let Some(raw) = inside.get("parts").raw().filter(|raw| raw.starts_with('['))
-        && items(raw, arena)?.iter().all(plain)
+        && FIELD_READER.items(raw, arena)?.iter().all(plain)
     {
         inside.take("parts");
     }

@@ -2,11 +2,10 @@
 
 use std::borrow::Cow;
 
-use satchel_importer::{Arena, Attachment, JsonError, json::Value};
+use satchel_importer::{Arena, Attachment, Fields, JsonError, json::Value};
 
 use super::attachments;
-use crate::fields::{Fields, items};
-
+use crate::fields::FIELD_READER;
 /// The number that the program gives to the class of an object.
 const CLASS: &str = "$mid";
 /// The class of elements that are pictures.
@@ -35,8 +34,8 @@ pub(super) struct Output<'a> {
 pub(super) fn read(mut result: Fields<'_>) -> Result<Output<'_>, JsonError> {
     let arena = result.arena();
     let (mut found, mut texts, mut others) = (Output::default(), Vec::new(), Vec::new());
-    for item in result.list("content")?.unwrap_or_default() {
-        match Fields::of(item, arena)? {
+    for item in result.take_array("content")?.unwrap_or_default() {
+        match FIELD_READER.of(item, arena)? {
             Some(part) => {
                 texts.extend(found.text_of(part, &mut others)?);
             }
@@ -46,7 +45,7 @@ pub(super) fn read(mut result: Fields<'_>) -> Result<Output<'_>, JsonError> {
     if !others.is_empty() {
         result.push("content", list(&others, arena));
     }
-    result.leave_out(&[CLASS]);
+    result.remove(&[CLASS]);
     found.rest = found.remaining(result, &KEPT).map(|json| Value::Raw(arena.alloc_str(&json)));
     found.text = Some(texts.join("\n")).filter(|text| !text.trim().is_empty());
     Ok(found)
@@ -73,8 +72,8 @@ impl<'a> Output<'a> {
         let mut text = part.get("value").text().map(ToOwned::to_owned);
         if text.is_some() {
             part.take("value");
-        } else if let Some(mut inside) = Fields::of(part.get("value"), arena)? {
-            if let Some(root) = inside.object("node")? {
+        } else if let Some(mut inside) = FIELD_READER.of(part.get("value"), arena)? {
+            if let Some(root) = inside.take_object("node")? {
                 let mut elements = Vec::new();
                 text = Some(self.rendered(root, &mut elements)?);
                 if !elements.is_empty() {
@@ -89,9 +88,9 @@ impl<'a> Output<'a> {
             && let Some(picture) = attachments::of_bytes(part.get("data"), part.get("mimeType").text(), arena)
         {
             self.pictures.push(picture);
-            part.leave_out(&["data", "mimeType"]);
+            part.remove(&["data", "mimeType"]);
         }
-        part.leave_out(&[CLASS]);
+        part.remove(&[CLASS]);
         others.extend(self.remaining(part, &PART));
         Ok(text)
     }
@@ -106,11 +105,11 @@ impl<'a> Output<'a> {
             if node.get("lineBreakBefore").is_true() && !text.is_empty() && !text.ends_with('\n') {
                 text.push('\n');
             }
-            text.push_str(node.text("text").unwrap_or_default());
+            text.push_str(node.take_text("text").unwrap_or_default());
             if let Some(raw) = node.get("children").raw() {
-                let children = items(raw, arena)?.into_iter().rev();
+                let children = FIELD_READER.items(raw, arena)?.into_iter().rev();
                 let children =
-                    children.map(|child| Fields::of(child, arena)).collect::<Result<Vec<_>, _>>()?;
+                    children.map(|child| FIELD_READER.of(child, arena)).collect::<Result<Vec<_>, _>>()?;
                 if children.iter().all(Option::is_some) {
                     node.take("children");
                     stack.extend(children.into_iter().flatten());
@@ -119,7 +118,7 @@ impl<'a> Output<'a> {
             if node.get("ctor") == PICTURE && self.pictures.len() < MAX_PICTURES {
                 self.picture(&mut node)?;
             }
-            node.leave_out(&DRAWING);
+            node.remove(&DRAWING);
             others.extend(self.remaining(node, &["props", "references"]));
         }
         Ok(text)
@@ -128,10 +127,10 @@ impl<'a> Output<'a> {
     /// Takes the picture of an element.
     fn picture(&mut self, node: &mut Fields<'a>) -> Result<(), JsonError> {
         let arena = node.arena();
-        let Some(mut props) = Fields::of(node.get("props"), arena)? else { return Ok(()) };
+        let Some(mut props) = FIELD_READER.of(node.get("props"), arena)? else { return Ok(()) };
         let Some(picture) = props.get("src").text().and_then(attachments::of_address) else { return Ok(()) };
         self.pictures.push(picture);
-        props.leave_out(&["detail", "src"]);
+        props.remove(&["detail", "src"]);
         node.take("props");
         if let Some(json) = self.remaining(props, &[]) {
             node.push("props", Value::Raw(arena.alloc_str(&json)));
@@ -145,7 +144,7 @@ mod tests {
     use super::*;
 
     fn output<'a>(raw: &'a str, arena: &'a Arena) -> Output<'a> {
-        read(Fields::parse(raw, arena).expect("it is JSON")).expect("it is read")
+        read(FIELD_READER.parse(raw, arena).expect("it is JSON")).expect("it is read")
     }
 
     #[test]

@@ -2,11 +2,10 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
-use satchel_importer::{Arena, Attachment, JsonError, Leftover, ToolInput, json::Value};
+use satchel_importer::{Arena, Attachment, Fields, JsonError, Leftover, ToolInput, json::Value};
 
 use super::results::{self, Output};
-use crate::fields::{Fields, add, items};
-
+use crate::fields::{FIELD_READER, take_id};
 /// What the extension puts behind the ids of calls.
 const SUFFIX: &str = "__vscode";
 /// Fields of a round that are known and kept.
@@ -78,11 +77,11 @@ impl<'a> Rounds<'a> {
     /// Takes the rounds out of the metadata of a result.
     pub(super) fn take(metadata: &mut Fields<'a>) -> Result<Self, JsonError> {
         let mut found = Self::default();
-        if let Some(results) = metadata.object("toolCallResults")? {
+        if let Some(results) = metadata.take_object("toolCallResults")? {
             found.results = results.iter().collect();
         }
-        for item in metadata.list("toolCallRounds")?.unwrap_or_default() {
-            match Fields::of(item, metadata.arena())? {
+        for item in metadata.take_array("toolCallRounds")?.unwrap_or_default() {
+            match FIELD_READER.of(item, metadata.arena())? {
                 Some(round) => found.add(round)?,
                 None => found.others.push(item),
             }
@@ -98,8 +97,8 @@ impl<'a> Rounds<'a> {
     fn add(&mut self, mut round: Fields<'a>) -> Result<(), JsonError> {
         let arena = round.arena();
         let first = self.calls.len();
-        for item in round.list("toolCalls")?.unwrap_or_default() {
-            match Fields::of(item, arena)? {
+        for item in round.take_array("toolCalls")?.unwrap_or_default() {
+            match FIELD_READER.of(item, arena)? {
                 Some(call) => {
                     let call = self.call(call)?;
                     self.calls.push(call);
@@ -107,12 +106,12 @@ impl<'a> Rounds<'a> {
                 None => self.others.push(item),
             }
         }
-        let text = round.text("response");
-        let mut thinking = round.object("thinking")?;
+        let text = round.take_text("response");
+        let mut thinking = round.take_object("thinking")?;
         let thought = thinking.as_mut().and_then(|thinking| joined(thinking.take("text"), arena));
         if let Some(thinking) = &mut thinking {
             // Cannot be read, and is as long as the thought.
-            thinking.leave_out(&["encrypted"]);
+            thinking.remove(&["encrypted"]);
         }
         let calls = first..self.calls.len();
         self.rounds.push(Round { text, thought, calls, rest: round, thinking });
@@ -121,8 +120,8 @@ impl<'a> Rounds<'a> {
 
     fn call(&mut self, mut fields: Fields<'a>) -> Result<Call<'a>, JsonError> {
         let arena = fields.arena();
-        let id = fields.id("id");
-        let name = fields.text("name");
+        let id = take_id(&mut fields, "id");
+        let name = fields.take_text("name");
         let input = match fields.take("arguments") {
             Value::Null => None,
             Value::Text(text) => Some(ToolInput::of_text(text, arena)),
@@ -137,7 +136,7 @@ impl<'a> Rounds<'a> {
     /// Takes the result of a call. What is not read of it is kept.
     fn result(&mut self, id: &'a str, arena: &'a Arena) -> Result<Output<'a>, JsonError> {
         let value = self.results.remove(id).unwrap_or_default();
-        let output = match (value, Fields::of(value, arena)?) {
+        let output = match (value, FIELD_READER.of(value, arena)?) {
             (Value::Text(text), _) => Output { text: Some(text.to_owned()), ..Output::default() },
             (_, Some(result)) => results::read(result)?,
             (other, None) => Output { rest: Some(other), ..Output::default() },
@@ -208,7 +207,7 @@ impl<'a> Rounds<'a> {
             metadata.push("toolCallRounds", Value::Raw(arena.alloc_str(&list)));
         }
         let mut results = Leftover::default();
-        self.results.into_iter().chain(self.kept).for_each(|(id, value)| add(&mut results, id, value));
+        self.results.into_iter().chain(self.kept).for_each(|(id, value)| results.add_value(id, value));
         if let Some(json) = results.into_json() {
             metadata.push("toolCallResults", Value::Raw(arena.alloc_str(&json)));
         }
@@ -222,7 +221,7 @@ impl<'a> Round<'a> {
         if let Some(text) = self.text.filter(|text| !shown.take(text)) {
             rest.push("response", Value::Text(text));
         }
-        let mut thinking = self.thinking.unwrap_or_else(|| Fields::none(arena));
+        let mut thinking = self.thinking.unwrap_or_else(|| FIELD_READER.none(arena));
         if let Some(text) = self.thought.filter(|text| !thoughts.take(text)) {
             thinking.push("text", Value::Text(arena.alloc_str(&text)));
         }
@@ -282,7 +281,9 @@ fn letters(text: &str) -> String {
 pub(super) fn joined<'a>(value: Value<'a>, arena: &'a Arena) -> Option<Cow<'a, str>> {
     let text = match value {
         Value::Text(text) => Cow::Borrowed(text),
-        Value::Raw(raw) => Cow::Owned(items(raw, arena).ok()?.into_iter().filter_map(Value::text).collect()),
+        Value::Raw(raw) => {
+            Cow::Owned(FIELD_READER.items(raw, arena).ok()?.into_iter().filter_map(Value::text).collect())
+        }
         Value::Null => return None,
     };
     (!text.trim().is_empty()).then_some(text)

@@ -1,10 +1,9 @@
 //! A thought of the model, which may have several parts.
 
-use satchel_importer::{Role, json::Value};
+use satchel_importer::{Fields, Role, json::Value};
 
 use super::Draft;
-use crate::fields::Fields;
-
+use crate::fields::FIELD_READER;
 /// Fields that are known and kept.
 const KEPT: [&str; 4] = ["generatedTitle", "id", "metadata", "reasoningDurationMs"];
 /// Fields of all parts that are kept together; parts with more of them are kept one by one.
@@ -34,10 +33,10 @@ impl<'a> Thought<'a> {
     /// Adds a part.
     pub(super) fn add(&mut self, text: &str, part: Fields<'a>) {
         self.text.push_str(text);
-        let mut others = Fields::none(part.arena());
+        let mut others = FIELD_READER.none(part.arena());
         for (key, value) in part.iter() {
             match self.fields.get(key) {
-                Value::Null if self.fields.len() < MAX_FIELDS => self.fields.push(key, value),
+                Value::Null if self.fields.iter_all().len() < MAX_FIELDS => self.fields.push(key, value),
                 own if own == value => {}
                 _ => others.push(key, value),
             }

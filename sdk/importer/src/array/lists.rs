@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{Bundle, ImportError, RecordKind, Sink};
 
-/// Most names in [`ListsOutcome::others`]; one is enough to see that a format has grown.
+/// Most names in [`ListsOutcome::others`]; one is enough to see that a format has grown. The others are counted.
 const MAX_OTHERS: usize = 16;
 
 /// Lists in the root object of a file, such as `{"conversations": […], "projects": […]}`.
@@ -14,6 +14,7 @@ const MAX_OTHERS: usize = 16;
 pub struct JsonLists<'p> {
     path: &'p str,
     lists: &'p [(&'p str, RecordKind)],
+    limit: usize,
 }
 
 /// The result of a walk over several lists.
@@ -23,6 +24,8 @@ pub struct ListsOutcome {
     pub elements: Vec<u64>,
     /// Names of the members that are not among the lists, in the order of the file; at most 16.
     pub others: Vec<String>,
+    /// Number of further members that are not among the lists; see [`ListsOutcome::warn_of_more_others`].
+    pub more_others: u64,
     /// Offset in bytes at which the file is truncated or stops being JSON. It was reported as a skip.
     pub cut: Option<u64>,
 }
@@ -32,7 +35,14 @@ impl<'p> JsonLists<'p> {
     /// as. They may come in any order. A value that is not an array is read as a list of one element, and null as an
     /// empty list.
     pub fn new(path: &'p str, lists: &'p [(&'p str, RecordKind)]) -> Self {
-        Self { path, lists }
+        Self { path, lists, limit: ELEMENT_LIMIT }
+    }
+
+    /// The longest element that is parsed, in bytes; [`ELEMENT_LIMIT`] by default. A longer one is reported as skipped. A
+    /// longer name of a member counts as a cut.
+    #[must_use]
+    pub fn limit(self, limit: usize) -> Self {
+        Self { limit, ..self }
     }
 
     /// Calls `each` with the index of the list and each of its elements, as [`JsonArray::each`] does. The locator of an
@@ -50,12 +60,14 @@ impl<'p> JsonLists<'p> {
         let mut progress = Progress { reported: 0, total: reader.size() };
         let names: Vec<&str> = self.lists.iter().map(|(name, _)| *name).collect();
         // The lists are members of the root, so another member may follow each.
-        let mut walk = Walk::new(&mut reader, "/", ELEMENT_LIMIT);
+        let mut walk = Walk::new(&mut reader, "/", self.limit);
         let mut outcome = ListsOutcome { elements: vec![0; names.len()], ..ListsOutcome::default() };
         while outcome.cut.is_none() {
             let add_other = |name: &str| {
                 if outcome.others.len() < MAX_OTHERS {
                     outcome.others.push(name.to_owned());
+                } else {
+                    outcome.more_others += 1;
                 }
             };
             let number = match walk.next_list(&names, add_other).map_err(|error| error.at(self.path))? {
@@ -73,7 +85,7 @@ impl<'p> JsonLists<'p> {
                 break;
             };
             let label = format!("{}.{name}", self.path);
-            let list = JsonArray::new(&label).kind(*kind);
+            let list = JsonArray::new(&label).kind(*kind).limit(self.limit);
             let mut walked = WalkOutcome { elements: *elements, cut: None };
             list.each_of(&mut walk, self.path, &mut walked, &mut progress, sink, |element, sink| {
                 each(number, element, sink)
@@ -82,6 +94,19 @@ impl<'p> JsonLists<'p> {
         }
         sink.progress(progress.total, Some(progress.total))?;
         Ok(outcome)
+    }
+}
+
+impl ListsOutcome {
+    /// Warns that the file has more members than [`ListsOutcome::others`] names, if it has. For importers that warn of each of those.
+    pub fn warn_of_more_others(&self, path: &str, sink: &mut Sink) {
+        if self.more_others > 0 {
+            let count = self.more_others;
+            sink.warn(
+                path,
+                &format!("{count} more members of the file are not known either; they are not imported"),
+            );
+        }
     }
 }
 
@@ -144,6 +169,36 @@ mod tests {
             assert!(whole.starts_with(&seen), "{end}: {seen:?}");
             assert!(lists.cut.is_some() && lines.len() == 1, "{end}");
         }
+    }
+
+    #[test]
+    fn members_beyond_those_that_are_named_are_counted() {
+        let members =
+            |count: usize| (0..count).map(|at| format!("\"m{at}\":0")).collect::<Vec<_>>().join(",");
+        for (count, more) in [(MAX_OTHERS, 0), (MAX_OTHERS + 2, 2)] {
+            let (_, lists, _) = walk(&format!("{{{},\"posts\":[1]}}", members(count)));
+            assert_eq!((lists.others.len(), lists.more_others), (MAX_OTHERS, more));
+            let mut sink = Sink::collecting();
+            lists.warn_of_more_others("e.json", &mut sink);
+            let warned = matches!(&sink.into_lines()[..], [Line::Warning(warning)] if warning.message.starts_with("2 more"));
+            assert_eq!(warned, more > 0);
+        }
+    }
+
+    #[test]
+    fn longer_elements_are_skipped() {
+        let text = r#"{"odd":"longer than twelve","posts":["1234567890","12345678901"],"projects":"x"}"#;
+        let bundle = Bundle::from_files([("e.json", text)]);
+        let (mut sink, mut seen) = (Sink::collecting(), Vec::new());
+        let outcome = JsonLists::new("e.json", &LISTS).limit(12).each(&bundle, &mut sink, |_, element, _| {
+            seen.push(element.locator());
+            Ok(())
+        });
+        assert_eq!(seen, ["e.json.posts[0]", "e.json.projects[0]"]);
+        assert_eq!(outcome.unwrap().elements, [0, 1, 2]);
+        assert!(
+            matches!(&sink.into_lines()[..], [Line::Skip(skip)] if skip.locator == "e.json.posts[1]" && skip.reason == "it is longer than 12 bytes")
+        );
     }
 
     #[test]

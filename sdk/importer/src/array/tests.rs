@@ -435,3 +435,23 @@ fn a_list_inside_another_format_ends_the_walk() {
     assert_eq!(seen, [r#"{"a":1}"#, r#"{"b":"</b>"}"#]);
     assert!(sink.into_lines().is_empty());
 }
+
+#[test]
+fn growing_heads_are_sampled_until_one_decides() {
+    let text = format!("[{{\"a\":\"{}\",\"b\":1}},{{\"b\":2}}]", "x".repeat(100));
+    let bundle = Bundle::from_files([("e.json", text.as_str()), ("empty.json", "")]);
+    let decide = |path: &str, sizes: &[usize], word: &str, answer| {
+        let mut calls = 0;
+        let found = JsonArray::new(path).sample_first(&bundle, sizes, |element| {
+            calls += 1;
+            element.text().contains(word).then_some(answer)
+        });
+        (found.unwrap(), calls)
+    };
+    assert_eq!(decide("e.json", &[20, 60, 200], "\"a\"", true), (true, 1));
+    assert_eq!(decide("e.json", &[20, 60, 200], "\"a\"", false), (false, 1));
+    assert_eq!(decide("e.json", &[20, 60, 200], "\"b\"", true), (true, 3));
+    assert_eq!(decide("e.json", &[20, 60], "\"b\"", true), (false, 2));
+    assert_eq!(decide("e.json", &[1000, 2000], "2", true), (false, 1));
+    assert_eq!(decide("empty.json", &[20, 60], "a", true), (false, 0));
+}

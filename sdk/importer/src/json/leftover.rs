@@ -87,6 +87,15 @@ impl<'a> Leftover<'a> {
         quote(text, &mut self.text);
     }
 
+    /// Adds a value of any type, except null, which counts as absent.
+    pub fn add_value(&mut self, key: &'a str, value: Value<'_>) {
+        match value {
+            Value::Null => {}
+            Value::Text(text) => self.add_text(key, text),
+            Value::Raw(raw) => self.add_json(key, raw),
+        }
+    }
+
     /// Adds a boolean.
     pub fn add_bool(&mut self, key: &'a str, value: bool) {
         self.add_json(key, if value { "true" } else { "false" });

@@ -51,6 +51,16 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// The JSON text, if it is an object.
+    pub fn object(self) -> Option<&'a str> {
+        self.raw().filter(|raw| raw.starts_with('{'))
+    }
+
+    /// The JSON text, if it is an array.
+    pub fn array(self) -> Option<&'a str> {
+        self.raw().filter(|raw| raw.starts_with('['))
+    }
+
     /// The JSON text of any value.
     pub fn json(self) -> Cow<'a, str> {
         match self {
