@@ -3,6 +3,7 @@
 mod files;
 mod forks;
 mod payloads;
+mod unmoved;
 mod withheld;
 
 use std::{
@@ -17,6 +18,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Response, Status, Streaming, transport::Channel};
 
+use self::unmoved::Unmoved;
 use super::{
     Peers, PeersError, SelectionFilter, lock,
     outgoing::Outgoing,
@@ -115,6 +117,7 @@ struct Exchange<'a> {
 impl Exchange<'_> {
     /// Fetches and sends until both stores have the same changes, or nothing more can be moved.
     async fn run(&mut self) -> Result<(), PeersError> {
+        let mut unmoved = Unmoved::default();
         loop {
             let ours = self.prepare().await?;
             // Also tells the peer which changes this store has now.
@@ -139,6 +142,9 @@ impl Exchange<'_> {
                 self.upload(theirs.clone()).await?;
             }
             if self.moved == before {
+                if (fetches || sends) && unmoved.looks_again(&ours, &theirs) {
+                    continue;
+                }
                 if self.mend_forks((&ours, &theirs), (own, origin)).await? {
                     self.problem = None;
                     continue;
