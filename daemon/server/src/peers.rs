@@ -18,6 +18,7 @@ mod withheld;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    error::Error as _,
     path::PathBuf,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -138,6 +139,9 @@ pub enum PeersError {
     /// The peer refused a call.
     #[error("the peer answered: {}", .0.message())]
     Refused(Box<tonic::Status>),
+    /// The connection ended instead of an answer.
+    #[error("the connection to the peer was lost")]
+    ConnectionLost,
     /// The peer sent something that does not fit the contract.
     #[error("the peer sent {0}")]
     Malformed(String),
@@ -181,6 +185,11 @@ pub enum PeersError {
 
 impl From<tonic::Status> for PeersError {
     fn from(status: tonic::Status) -> Self {
+        // Only what this side could not send or read has a source; its message is one of the transport, which the peer did not send.
+        if status.source().is_some() {
+            tracing::debug!(%status, "the connection to a peer was lost");
+            return Self::ConnectionLost;
+        }
         Self::Refused(Box::new(status))
     }
 }
@@ -492,4 +501,20 @@ impl Peers {
 /// Locks a mutex. What it guards is whole also after a panic: each change of it is a single assignment.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use tonic::Status;
+
+    use super::*;
+
+    #[test]
+    fn a_connection_that_was_lost_is_no_answer_of_the_peer() {
+        let reset = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
+        let lost = PeersError::from(Status::from_error(reset.into()));
+        assert_eq!(lost.to_string(), "the connection to the peer was lost");
+        let refused = PeersError::from(Status::resource_exhausted("no space left"));
+        assert_eq!(refused.to_string(), "the peer answered: no space left");
+    }
 }

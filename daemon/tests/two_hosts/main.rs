@@ -1,5 +1,6 @@
-//! Two machines with a network between them: pairing and use across it, a link that is cut, addresses that change, clocks
-//! that differ, and certificates that end. The machines are network namespaces, so these tests need root.
+//! Machines with a network between them: pairing and use across it, a link that is cut, addresses that change, clocks
+//! that differ, certificates that end, and three stores on a network that is slow and loses packets. The machines are network namespaces, so
+//! these tests need root.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -10,6 +11,12 @@ mod follower;
 mod home;
 mod network;
 mod peers;
+#[cfg(target_os = "linux")]
+mod relay;
+#[cfg(target_os = "linux")]
+mod three_hosts;
+#[cfg(target_os = "linux")]
+mod tunnel;
 
 use std::{
     process::Stdio,

@@ -1,7 +1,7 @@
-//! Two network namespaces that are joined by a virtual cable. Each stands for a machine with a home directory of its own.
+//! Network namespaces, each of which stands for a machine with a home directory of its own, and a virtual cable between two of them.
 
 use std::{
-    fs,
+    fs::{self, OpenOptions},
     io::Write as _,
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
@@ -19,10 +19,13 @@ pub(crate) const DESK: &str = "10.77.0.1";
 pub(crate) const LAPTOP: &str = "10.77.0.2";
 /// The port of the daemon. It is free, as each namespace has ports of its own.
 pub(crate) const PORT: u16 = 7443;
-/// The network interface at each end.
-const CABLE: &str = "cable";
+/// The network interface of a machine.
+pub(crate) const CABLE: &str = "cable";
 /// Where `ip` may be. The programs of the tests run with an environment of their own.
 const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// The file in the home directory with what the daemons of the machine have logged.
+const LOG: &str = "daemon.log";
 
 /// The namespaces that this process has made.
 static CREATED: AtomicU32 = AtomicU32::new(0);
@@ -37,31 +40,20 @@ pub(crate) struct Network {
 pub(crate) struct Host {
     namespace: String,
     pub(crate) home: TestHome,
+    /// Where the data directory is, if not in the home directory.
+    pub(crate) data_home: Option<PathBuf>,
 }
 
 impl Network {
-    /// Returns two machines that are connected; `None` if this process may not create network namespaces, which it says on
-    /// stderr, bypassing the captured output of the test. Where the tests between programs are required, this fails instead.
+    /// Returns two machines that are connected; `None` if this process may not create network namespaces.
     pub(crate) fn create() -> Option<Self> {
-        let number = CREATED.fetch_add(1, Ordering::Relaxed);
-        let host = |name: &str| Host::create(format!("satchel-{}-{number}-{name}", std::process::id()));
-        let hosts = host("desk").and_then(|desk| Ok((desk, host("laptop")?)));
-        let (desk, laptop) = match hosts {
-            Ok(hosts) => hosts,
-            Err(reason) => {
-                let required = std::env::var_os("SATCHEL_INTEROP").is_some();
-                assert!(!required, "network namespaces are required: {reason}");
-                let skipped = format!("not run: no network namespace can be created here: {reason}\n");
-                std::io::stderr().write_all(skipped.as_bytes()).unwrap();
-                return None;
-            }
-        };
+        let hosts = Host::create("desk").and_then(|desk| Ok((desk, Host::create("laptop")?)));
+        let (desk, laptop) = hosts.map_err(|reason| skip(&reason)).ok()?;
         let (a, b) = (&desk.namespace, &laptop.namespace);
         ip(&["link", "add", CABLE, "netns", a, "type", "veth", "peer", "name", CABLE, "netns", b]).unwrap();
         for (host, address) in [(&desk, DESK), (&laptop, LAPTOP)] {
             host.add_address(address);
             host.ip(&["link", "set", CABLE, "up"]);
-            host.ip(&["link", "set", "lo", "up"]);
         }
         Some(Self { desk, laptop })
     }
@@ -89,15 +81,29 @@ impl Network {
     }
 }
 
+/// Says that a test is not run, on stderr, bypassing the captured output of the test. Where the tests between programs are required,
+/// this fails instead.
+pub(crate) fn skip(reason: &str) {
+    let required = std::env::var_os("SATCHEL_INTEROP").is_some();
+    assert!(!required, "network namespaces are required: {reason}");
+    let skipped = format!("not run: no network of namespaces can be created here: {reason}\n");
+    std::io::stderr().write_all(skipped.as_bytes()).unwrap();
+}
+
 /// Returns the address of a daemon at `ip`.
 pub(crate) fn address(ip: &str) -> String {
     format!("{ip}:{PORT}")
 }
 
 impl Host {
-    fn create(namespace: String) -> Result<Self, String> {
+    /// Creates a machine that is not connected to any other.
+    pub(crate) fn create(name: &str) -> Result<Self, String> {
+        let number = CREATED.fetch_add(1, Ordering::Relaxed);
+        let namespace = format!("satchel-{}-{number}-{name}", std::process::id());
         ip(&["netns", "add", &namespace])?;
-        Ok(Self { namespace, home: TestHome::new() })
+        let host = Self { namespace, home: TestHome::new(), data_home: None };
+        host.ip(&["link", "set", "lo", "up"]);
+        Ok(host)
     }
 
     /// Runs `ip` in the namespace.
@@ -132,6 +138,9 @@ impl Host {
         command.args(["netns", "exec", &self.namespace, program]).args(words);
         self.home.set_environment(&mut command);
         command.env("PATH", PATH);
+        if let Some(data_home) = &self.data_home {
+            command.env("XDG_DATA_HOME", data_home);
+        }
         command
     }
 
@@ -166,7 +175,8 @@ impl Host {
     /// Starts a daemon that listens on all addresses, and waits until it does.
     pub(crate) fn serve(&self) -> Daemon {
         let mut serve = self.command(&["serve", "--json", "--listen", &address("0.0.0.0")]);
-        let mut child = serve.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let log = OpenOptions::new().create(true).append(true).open(self.home.path().join(LOG)).unwrap();
+        let mut child = serve.stdout(Stdio::piped()).stderr(log).spawn().unwrap();
         let stdout = serde_json::Deserializer::from_reader(child.stdout.take().unwrap());
         let ready: Value = stdout.into_iter().next().unwrap().unwrap();
         let daemon = Daemon(Some(child));
@@ -174,7 +184,12 @@ impl Host {
         daemon
     }
 
-    /// The data directory.
+    /// Returns what the daemons of this machine have logged.
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.home.path().join(LOG)).unwrap_or_default()
+    }
+
+    /// The data directory, unless it is elsewhere.
     pub(crate) fn data(&self) -> PathBuf {
         self.home.path().join(".local/share/satchel")
     }

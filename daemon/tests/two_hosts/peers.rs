@@ -61,7 +61,9 @@ fn stores_come_in_step_whenever_the_link_is_there() {
     network.cut();
     ids.extend([add(desk, "Apart, on the desk"), add(laptop, "Apart, on the laptop")]);
     // Pings find out that the link is cut, though no packet tells it.
-    wait_for_peer(laptop, "the laptop notices", |peer| peer["state"] == "failed");
+    wait_for_peer(laptop, "the laptop notices", |peer| {
+        peer["state"] == "failed" && peer["last_error"] == "the connection to the peer was lost"
+    });
     network.join();
     wait_for_peer(laptop, "they find each other again", |peer| peer["in_step"] == true);
     same(&network, &ids);
