@@ -9,7 +9,7 @@ use satchel_importer::{
 
 use crate::{
     outline::{Node, Outline},
-    raw::{AddValue as _, Line, REPEATED},
+    raw::{KeepUnexpected as _, Line, REPEATED},
 };
 
 mod attachment;
@@ -170,7 +170,7 @@ fn add_text_of_program<'a>(line: &mut Line<'a>, parts: &mut Parts<'a>, role: Rol
     match std::mem::take(&mut line.content) {
         Value::Text(text) if !text.is_empty() => parts.add_text(text),
         Value::Text(_) | Value::Null => {}
-        other @ Value::Raw(_) => line.rest.add_value("content", other),
+        other @ Value::Raw(_) => line.rest.keep_unexpected("content", other),
     }
     let role = match line.attachment.take() {
         Some(raw) => attachment::add(raw, line, parts, arena),

@@ -74,11 +74,11 @@ impl<'a> Line<'a> {
             "timestamp" => self.time = rest.time(key, json)?,
             "message" => match Message::read(json)? {
                 Ok(message) => self.message = Some(message),
-                Err(other) => rest.add_value(key, other),
+                Err(other) => rest.keep_unexpected(key, other),
             },
             "attachment" => match Value::read(json)? {
                 Value::Raw(raw) if raw.starts_with('{') => self.attachment = Some(raw),
-                other => rest.add_value(key, other),
+                other => rest.keep_unexpected(key, other),
             },
             "content" => self.content = Value::read(json)?,
             "toolUseResult" => self.tool_result = Value::read(json)?,
@@ -104,13 +104,13 @@ impl<'a> Line<'a> {
 }
 
 /// What [`Leftover`] does not do itself.
-pub(crate) trait AddValue<'a> {
+pub(crate) trait KeepUnexpected<'a> {
     /// Keeps a value of a type that was not expected.
-    fn add_value(&mut self, key: &'a str, value: Value<'a>);
+    fn keep_unexpected(&mut self, key: &'a str, value: Value<'a>);
 }
 
-impl<'a> AddValue<'a> for Leftover<'a> {
-    fn add_value(&mut self, key: &'a str, value: Value<'a>) {
+impl<'a> KeepUnexpected<'a> for Leftover<'a> {
+    fn keep_unexpected(&mut self, key: &'a str, value: Value<'a>) {
         match value {
             Value::Null => {}
             Value::Text(text) => {

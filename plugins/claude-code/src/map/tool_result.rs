@@ -10,7 +10,7 @@ use satchel_importer::{
 use super::{SessionContext, blocks::Parts};
 use crate::{
     layout,
-    raw::{AddValue as _, Line},
+    raw::{KeepUnexpected as _, Line},
 };
 
 /// The field that names the file with the full output.
@@ -33,7 +33,7 @@ pub(super) fn add<'a>(
         // The text once more, usually behind `Error: `.
         Value::Text(text) => {
             if !parts.results.iter().any(|result| !result.is_empty() && text.ends_with(result)) {
-                line.rest.add_value("toolUseResult", result);
+                line.rest.keep_unexpected("toolUseResult", result);
             }
         }
         Value::Raw(raw) if raw.starts_with('{') => {

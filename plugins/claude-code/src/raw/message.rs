@@ -5,7 +5,7 @@ use satchel_importer::{
     json::{Kind, Value},
 };
 
-use super::{AddValue as _, Block, blocks};
+use super::{Block, KeepUnexpected as _, blocks};
 
 /// A message, or a part of it: the blocks of one answer come on lines of their own.
 #[derive(Debug, Default)]
@@ -32,7 +32,7 @@ impl<'a> Message<'a> {
                 "model" => it.model = rest.nonempty_text(key, json)?,
                 "content" => match blocks(json)? {
                     Ok(blocks) => it.blocks = blocks,
-                    Err(other) => rest.add_value(key, other),
+                    Err(other) => rest.keep_unexpected(key, other),
                 },
                 "usage" => {
                     let usage = rest.keep_and_read(key, json)?;
@@ -44,7 +44,7 @@ impl<'a> Message<'a> {
                     if let kept @ (Value::Text(_) | Value::Raw(_)) = Value::read(json)?
                         && kept != Value::Text("message")
                     {
-                        rest.add_value(key, kept);
+                        rest.keep_unexpected(key, kept);
                     }
                 }
                 "id" | "stop_reason" | "stop_sequence" | "container" | "context_management"

@@ -87,3 +87,25 @@ fn nesting_beyond_the_limit_skips_the_line_alone() {
     assert_eq!(messages(&lines).len(), 2);
     assert!(skips_of(&lines, RecordKind::Message) > 0);
 }
+
+#[test]
+fn texts_in_fields_of_an_unexpected_type_are_reported() {
+    let session = |fields: &str| {
+        format!(
+            r#"{{"type":"user","uuid":"a","parentUuid":null,"sessionId":"s","timestamp":"2026-05-01T08:00:00Z",{fields}}}"#
+        )
+    };
+    let prose = r#"{"note":"Please water the garden this evening."}"#;
+    for (field, fields) in [
+        ("content", format!(r#""message":{{"role":"user","content":{prose}}}"#)),
+        ("type", format!(r#""message":{{"role":"user","content":"hi","type":{prose}}}"#)),
+        ("message", format!(r#""content":"hi","message":[{prose}]"#)),
+        ("attachment", format!(r#""message":{{"role":"user","content":"hi"}},"attachment":[{prose}]"#)),
+    ] {
+        let lines = read(session(&fields).as_bytes());
+        let warned =
+            |line: &Line| matches!(line, Line::Warning(warning) if warning.message.contains("holds text"));
+        let skipped = skips_of(&lines, RecordKind::Message) > 0;
+        assert!(lines.iter().any(warned) || skipped, "{field}: {lines:?}");
+    }
+}
