@@ -9,6 +9,7 @@ use std::{
 use satchel_pam::{conversation::Role, raw::RawObject, time::Timestamp};
 use satchel_store::{ConversationRecord, MessageHead, Store, StoreError, UNKNOWN_TIME};
 use serde::Deserialize;
+use serde_json::Value;
 
 /// Groups that are told apart; the others are counted together.
 const MAX_GROUPS: usize = 10_000;
@@ -102,11 +103,18 @@ struct CountedFields<'a> {
     token_count: Option<u64>,
 }
 
-/// The field of a conversation's metadata with which importers name the directory in which a coding agent worked.
+/// The fields of a conversation's metadata that name the directory in which a coding agent worked.
 #[derive(Deserialize)]
-struct WorkingDirectory<'a> {
-    #[serde(borrow)]
-    cwd: Cow<'a, str>,
+struct WorkingDirectory {
+    /// Claude Code, Codex, Gemini CLI, VS Code.
+    #[serde(default)]
+    cwd: Value,
+    /// `OpenCode`.
+    #[serde(default)]
+    directory: Value,
+    /// Goose.
+    #[serde(default)]
+    working_dir: Value,
 }
 
 impl ConversationStats {
@@ -202,8 +210,9 @@ impl ConversationStats {
 
 /// Returns the directory that the metadata of a conversation names; an empty text if they name none.
 fn working_directory(raw: Option<&RawObject>) -> String {
-    let named = raw.and_then(|raw| serde_json::from_str::<WorkingDirectory<'_>>(raw.as_str()).ok());
-    named.map(|named| shortened(&named.cwd)).unwrap_or_default()
+    let fields = raw.and_then(|raw| serde_json::from_str::<WorkingDirectory>(raw.as_str()).ok());
+    let Some(WorkingDirectory { cwd, directory, working_dir }) = fields else { return String::new() };
+    [cwd, directory, working_dir].iter().find_map(Value::as_str).map(shortened).unwrap_or_default()
 }
 
 fn shortened(name: &str) -> String {

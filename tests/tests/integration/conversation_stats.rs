@@ -16,12 +16,13 @@ use tonic::{Code, transport::Channel};
 type Client = ConversationServiceClient<Channel>;
 
 /// Exports of chat services, and sessions of coding agents with directories, models and tokens.
-const EXPORTS: [(&str, &str); 6] = [
+const EXPORTS: [(&str, &str); 7] = [
     ("chatgpt", "shards-with-manifest"),
     ("claude", "branching"),
     ("claude-code", "subagents-and-full-outputs"),
     ("claude-code", "tools-and-branches"),
     ("codex", "session-with-tools-and-reasoning"),
+    ("goose", "an-export"),
     ("opencode", "subagents-and-archived-sessions"),
 ];
 
@@ -80,7 +81,10 @@ fn group_of(
         ConversationGrouping::Unspecified | ConversationGrouping::Platform => {
             Some(conversation.platform.clone())
         }
-        ConversationGrouping::Project => Some(text(raw["cwd"].as_str())),
+        ConversationGrouping::Project => {
+            let fields = ["cwd", "directory", "working_dir"];
+            Some(text(fields.iter().find_map(|field| raw[field].as_str())))
+        }
         ConversationGrouping::Model => (message.role() == Role::Assistant)
             .then(|| text(message.model.as_deref().or(conversation.model.as_deref()))),
         ConversationGrouping::Month => Some(message.created_at.map_or_else(String::new, |time| {

@@ -78,6 +78,8 @@ fn a_message_without_a_model_has_that_of_its_conversation() {
 fn a_directory_that_is_no_text_is_none() {
     for (raw, expected) in [
         (Some(r#"{"a": {"cwd": "/inner"}, "cwd": "/home/noor/\u0062ees"}"#), "/home/noor/bees"),
+        (Some(r#"{"directory": "/home/rosa"}"#), "/home/rosa"),
+        (Some(r#"{"directory": 1, "cwd": null, "working_dir": "/home/tomas"}"#), "/home/tomas"),
         (Some(r#"{"cwd": ["/home"]}"#), ""),
         (Some(r#"{"a": 1}"#), ""),
         (None, ""),
