@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::{
     home::{self, LONG, code, stderr},
-    network::{Daemon, Host, address, skip},
+    network::{Daemon, Host, address, not_run, skip},
     relay::{DELAY, Link, Relay, Then},
     tunnel::Tunnel,
 };
@@ -73,11 +73,16 @@ impl Machines {
         let seed = std::env::var(SEED).ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
         let relay = Relay::start(seed);
         let Some(disk) = SmallDisk::mount(DISK).unwrap() else {
-            skip("no disk can be mounted");
+            not_run("no disk can be mounted");
             return None;
         };
-        let all = (0..NAMES.len()).map(|at| Machine::start(at, &relay, &disk)).collect::<Result<_, _>>();
-        let all = all.map_err(|reason| skip(&reason)).ok()?;
+        let hosts: Result<Vec<Host>, String> = NAMES.iter().map(|name| Host::create(name)).collect();
+        let hosts = hosts.map_err(|reason| skip(&reason)).ok()?;
+        let machines = hosts.into_iter().enumerate();
+        let all =
+            machines.map(|(at, host)| Machine::start(at, host, &relay, &disk)).collect::<Result<_, _>>();
+        // The system may have no TUN devices.
+        let all = all.map_err(|reason| not_run(&reason)).ok()?;
         let random = Rng::new(!seed);
         Some(Self { all, disk, relay, seed, random, acknowledged: BTreeSet::new() })
     }
@@ -256,8 +261,7 @@ impl Drop for Machines {
 }
 
 impl Machine {
-    fn start(at: usize, relay: &Relay, disk: &SmallDisk) -> Result<Self, String> {
-        let mut host = Host::create(NAMES[at])?;
+    fn start(at: usize, mut host: Host, relay: &Relay, disk: &SmallDisk) -> Result<Self, String> {
         if at == SERVER {
             host.data_home = Some(disk.path().to_owned());
         }
