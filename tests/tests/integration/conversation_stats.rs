@@ -16,9 +16,10 @@ use tonic::{Code, transport::Channel};
 type Client = ConversationServiceClient<Channel>;
 
 /// Exports of chat services, and sessions of coding agents with directories, models and tokens.
-const EXPORTS: [(&str, &str); 7] = [
+const EXPORTS: [(&str, &str); 8] = [
     ("chatgpt", "shards-with-manifest"),
     ("claude", "branching"),
+    ("claude-code", "old-version-with-a-sidechain"),
     ("claude-code", "subagents-and-full-outputs"),
     ("claude-code", "tools-and-branches"),
     ("codex", "session-with-tools-and-reasoning"),
@@ -32,6 +33,7 @@ struct Counts {
     conversations: BTreeSet<String>,
     messages: i64,
     tokens: i64,
+    cost_micros: i64,
     times: BTreeSet<(i64, i32)>,
 }
 
@@ -56,6 +58,7 @@ async fn everything(client: &mut Client) -> Result<Vec<(v1::Conversation, Vec<v1
             page_size: 1_000,
             include_hidden: true,
             include_thoughts: true,
+            include_raw_metadata: true,
             ..Default::default()
         };
         let messages = client.list_messages(request).await?.into_inner();
@@ -94,6 +97,15 @@ fn group_of(
     }
 }
 
+/// Returns what a message cost, in millionths of a US dollar.
+fn cost_micros(message: &v1::Message) -> i64 {
+    let raw = message.raw_metadata_json.as_deref().unwrap_or("null");
+    let raw: serde_json::Value = serde_json::from_str(raw).unwrap_or_default();
+    let places = ["/cost", "/costUSD", "/metadata/usage/cost"];
+    let dollars = places.iter().find_map(|place| raw.pointer(place).and_then(serde_json::Value::as_f64));
+    dollars.map_or(0, |dollars| (dollars * 1e6).round() as i64)
+}
+
 fn counted(
     all: &[(v1::Conversation, Vec<v1::Message>)],
     grouping: ConversationGrouping,
@@ -106,6 +118,7 @@ fn counted(
             counts.conversations.insert(conversation.id.clone());
             counts.messages += 1;
             counts.tokens += message.token_count.unwrap_or_default();
+            counts.cost_micros += cost_micros(message);
             counts.times.extend(message.created_at.map(|time| (time.seconds, time.nanos)));
         }
     }
@@ -120,6 +133,7 @@ fn check_totals(totals: Option<v1::ConversationTotals>, counts: &Counts, what: &
         conversations: i64::try_from(counts.conversations.len())?,
         messages: counts.messages,
         tokens: counts.tokens,
+        cost_micros: counts.cost_micros,
         first_message_at: time(counts.times.first()),
         last_message_at: time(counts.times.last()),
     };
@@ -160,6 +174,15 @@ async fn groups_have_the_counts_of_the_lists() -> Result<()> {
             _ => sizes.is_sorted_by(|a, b| a >= b),
         };
         ensure!(sorted, "{grouping:?}: {:?}", answer.groups);
+        if grouping == ConversationGrouping::Platform {
+            let costly: BTreeSet<&str> = answer
+                .groups
+                .iter()
+                .filter(|group| group.totals.is_some_and(|totals| totals.cost_micros > 0))
+                .map(|group| group.name.as_str())
+                .collect();
+            ensure!(costly == BTreeSet::from(["claude-code", "goose", "opencode"]), "{costly:?}");
+        }
         ensure!(answer.others.is_none() && answer.other_groups == 0, "{answer:?}");
         let whole = counted(&all, ConversationGrouping::Platform).into_values().reduce(merged);
         check_totals(answer.total, &whole.unwrap_or_default(), "all")?;
@@ -171,7 +194,12 @@ async fn groups_have_the_counts_of_the_lists() -> Result<()> {
 fn merged(mut one: Counts, mut other: Counts) -> Counts {
     one.conversations.append(&mut other.conversations);
     one.times.append(&mut other.times);
-    Counts { messages: one.messages + other.messages, tokens: one.tokens + other.tokens, ..one }
+    Counts {
+        messages: one.messages + other.messages,
+        tokens: one.tokens + other.tokens,
+        cost_micros: one.cost_micros + other.cost_micros,
+        ..one
+    }
 }
 
 #[tokio::test]

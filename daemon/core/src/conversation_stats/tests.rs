@@ -67,9 +67,11 @@ fn a_message_without_a_model_has_that_of_its_conversation() {
     assert_eq!(names(&found), [("large", 2), ("small \"one\"", 1)]);
     assert_eq!(
         found.groups[0].totals,
-        Totals { conversations: 1, messages: 2, tokens: 7, times: Some((1, 3)) }
+        Totals { conversations: 1, messages: 2, tokens: 7, times: Some((1, 3)), ..Totals::default() }
     );
-    assert_eq!(found.total, Totals { conversations: 1, messages: 3, tokens: u64::MAX, times: Some((1, 3)) });
+    let total =
+        Totals { conversations: 1, messages: 3, tokens: u64::MAX, times: Some((1, 3)), cost_micros: 0 };
+    assert_eq!(found.total, total);
     let unknown = counted(Grouping::Model, conversation(None, None, &answers[..1]));
     assert_eq!(names(&unknown), [("", 1)]);
 }
@@ -106,7 +108,7 @@ fn months_begin_in_utc_and_the_newest_comes_first() {
 #[test]
 fn more_groups_than_are_told_apart_are_counted_together() {
     let mut stats = ConversationStats::new(Grouping::Project);
-    let one = Totals { conversations: 1, messages: 2, tokens: 3, times: Some((5, 6)) };
+    let one = Totals { conversations: 1, messages: 2, tokens: 3, cost_micros: 4, times: Some((5, 6)) };
     for number in 0..MAX_GROUPS + 2 {
         stats.count(format!("/{number}"), one);
     }
@@ -115,7 +117,51 @@ fn more_groups_than_are_told_apart_are_counted_together() {
     assert_eq!(names(&found), [("/0", 4)]);
     assert_eq!(found.other_groups, MAX_GROUPS as u64);
     let others = MAX_GROUPS as u64 + 1;
-    let expected =
-        Totals { conversations: others, messages: others * 2, tokens: others * 3, times: Some((5, 6)) };
+    let expected = Totals {
+        conversations: others,
+        messages: others * 2,
+        tokens: others * 3,
+        cost_micros: others * 4,
+        times: Some((5, 6)),
+    };
     assert_eq!(found.others, expected);
+}
+
+#[test]
+fn memory_for_the_models_of_one_conversation_is_bounded() {
+    let mut stats = ConversationStats::new(Grouping::Model);
+    let message = Totals::of_message(7, &CountedFields::default());
+    stats.count("known".to_owned(), Totals { conversations: 1, ..message });
+    let mut counts = ConversationCounts::default();
+    for number in 0..3 * MAX_GROUPS {
+        counts.add(format!("model {number}"), message, &stats.groups);
+    }
+    for name in ["known", "model 0", "known"] {
+        counts.add(name.to_owned(), message, &stats.groups);
+    }
+    assert_eq!(counts.groups.len(), MAX_GROUPS + 1);
+    stats.count_all(counts);
+    let found = stats.largest(2);
+    assert_eq!(names(&found), [("known", 3), ("model 0", 2)]);
+    assert_eq!(found.others.messages, 3 * MAX_GROUPS as u64 - 1);
+    assert_eq!(found.others.times, Some((7, 7)));
+}
+
+#[test]
+fn the_cost_of_a_message_is_where_programs_write_it() {
+    for (raw, expected) in [
+        (r#"{"cost": 0.0123, "parts": [{"cost": 0.004}]}"#, 12_300),
+        (r#"{"costUSD": 1.5}"#, 1_500_000),
+        (r#"{"metadata": {"usage": {"cost": 0.0000005, "costSource": "estimated"}}}"#, 1),
+        (r#"{"cost": null, "costUSD": 2}"#, 2_000_000),
+        (r#"{"cost": 1000000}"#, 1_000_000_000_000),
+        (r#"{"parts": [{"cost": 0.004}]}"#, 0),
+        (r#"{"cost": -1}"#, 0),
+        (r#"{"cost": 1e300}"#, 0),
+        (r#"{"cost": "0.01"}"#, 0),
+        (r#"{"cost": {"total": 3}, "metadata": "usage"}"#, 0),
+        (r#"["cost"]"#, 0),
+    ] {
+        assert_eq!(cost_micros(raw), expected, "{raw}");
+    }
 }

@@ -63,6 +63,7 @@ fn table(by: GroupingArg, answer: &GetConversationStatsResponse, calendar: &Cale
         Column::right("conversations").optional(3),
         Column::right("messages"),
         Column::right("tokens").optional(1),
+        Column::right("cost").optional(3),
         Column::new("first").optional(4),
         Column::new("last").optional(2),
     ]);
@@ -80,8 +81,15 @@ fn table(by: GroupingArg, answer: &GetConversationStatsResponse, calendar: &Cale
     table
 }
 
-fn row(name: Cell, totals: ConversationTotals, calendar: &Calendar) -> [Cell; 6] {
-    let ConversationTotals { conversations, messages, tokens, first_message_at, last_message_at } = totals;
+fn row(name: Cell, totals: ConversationTotals, calendar: &Calendar) -> [Cell; 7] {
+    let ConversationTotals {
+        conversations,
+        messages,
+        tokens,
+        first_message_at,
+        last_message_at,
+        cost_micros,
+    } = totals;
     let number = |count: i64| Cell::new(&text::number(unsigned(count)));
     let time = |time: Option<&prost_types::Timestamp>| Cell::painted(&calendar.short(time), Paint::Dim);
     [
@@ -90,7 +98,37 @@ fn row(name: Cell, totals: ConversationTotals, calendar: &Calendar) -> [Cell; 6]
         number(messages),
         // Most exports do not say it.
         if tokens == 0 { Cell::new("") } else { number(tokens) },
+        Cell::new(&dollars(unsigned(cost_micros))),
         time(first_message_at.as_ref()),
         time(last_message_at.as_ref()),
     ]
+}
+
+/// Returns an amount in millionths of a US dollar as text; an empty one if it is zero.
+fn dollars(micros: u64) -> String {
+    match micros.saturating_add(5_000) / 10_000 {
+        0 if micros == 0 => String::new(),
+        0 => "<$0.01".to_owned(),
+        cents => format!("${}.{:02}", text::number(cents / 100), cents % 100),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_rounded_to_cents() {
+        for (micros, expected) in [
+            (0, ""),
+            (1, "<$0.01"),
+            (4_999, "<$0.01"),
+            (5_000, "$0.01"),
+            (994_999, "$0.99"),
+            (995_000, "$1.00"),
+            (1_234_567_890_000, "$1,234,567.89"),
+        ] {
+            assert_eq!(dollars(micros), expected, "{micros}");
+        }
+    }
 }

@@ -89,6 +89,8 @@ pub(crate) struct Totals {
     pub conversations: u64,
     pub messages: u64,
     pub tokens: u64,
+    /// What the messages cost, in US dollars, as far as they say it.
+    pub cost_usd: f64,
     pub first_message_at: Option<String>,
     pub last_message_at: Option<String>,
 }
@@ -99,10 +101,17 @@ impl Totals {
             conversations: unsigned(totals.conversations),
             messages: unsigned(totals.messages),
             tokens: unsigned(totals.tokens),
+            cost_usd: dollars(totals.cost_micros),
             first_message_at: timestamp(totals.first_message_at.as_ref()),
             last_message_at: timestamp(totals.last_message_at.as_ref()),
         }
     }
+}
+
+/// Returns millionths of a dollar as dollars.
+#[expect(clippy::cast_precision_loss, reason = "exact up to nine billion dollars")]
+fn dollars(micros: i64) -> f64 {
+    micros as f64 / 1e6
 }
 
 /// `conversations show`.

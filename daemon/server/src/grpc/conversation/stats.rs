@@ -75,11 +75,12 @@ fn groups_to_wire(largest: LargestGroups) -> v1::GetConversationStatsResponse {
 }
 
 fn totals_to_wire(totals: Totals) -> v1::ConversationTotals {
-    let Totals { conversations, messages, tokens, times } = totals;
+    let Totals { conversations, messages, tokens, cost_micros, times } = totals;
     v1::ConversationTotals {
         conversations: signed(conversations),
         messages: signed(messages),
         tokens: signed(tokens),
+        cost_micros: signed(cost_micros),
         first_message_at: times.and_then(|(first, _)| known_micros_to_wire(first)),
         last_message_at: times.and_then(|(_, last)| known_micros_to_wire(last)),
     }
