@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use satchel_importer::{
     Bundle, ImportError, Role, natural_key,
     order::{contradicts, sort_by_time},
+    warnings::shortened,
 };
 
 use crate::{
@@ -35,6 +36,8 @@ pub(crate) struct Order {
     pub(crate) assumed: u64,
     /// Types that are not known, with the number of their entries; absent types under the empty text.
     pub(crate) unknown: BTreeMap<String, u64>,
+    /// Entries of further unknown types.
+    pub(crate) more_unknown: u64,
 }
 
 /// One entry.
@@ -88,13 +91,21 @@ impl Order {
         *count += 1;
         let id = if *count == 1 { key } else { format!("{key}:{count}") };
         let kind = entry.kind.unwrap_or_default();
-        if !KNOWN.contains(&kind) && (self.unknown.len() < MAX_UNKNOWN || self.unknown.contains_key(kind)) {
-            *self.unknown.entry(kind.to_owned()).or_default() += 1;
+        if !KNOWN.contains(&kind) {
+            self.add_unknown(shortened(kind));
         }
         self.undated += u64::from(entry.time.is_none());
         let turn = Turn { time: entry.time, kind: entry.turn_kind(), known: known_role(entry) };
         let (role, role_source) = (Role::Assistant, RoleSource::Assumed);
         self.list.push(Place { id, index, role, role_source, turn });
+    }
+
+    fn add_unknown(&mut self, kind: String) {
+        if self.unknown.len() < MAX_UNKNOWN || self.unknown.contains_key(&kind) {
+            *self.unknown.entry(kind).or_default() += 1;
+        } else {
+            self.more_unknown += 1;
+        }
     }
 
     fn finish(&mut self) {
@@ -123,4 +134,25 @@ impl Order {
 fn known_role(entry: &Entry<'_>) -> Option<Role> {
     let of = |sent: bool| if sent { Role::User } else { Role::Assistant };
     entry.sent.or_else(|| entry.from.map(|from| !AI.contains(&from))).map(of)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_types_are_shortened_and_those_beyond_the_limit_counted() {
+        let entries: Vec<String> = (0..MAX_UNKNOWN + 3)
+            .map(|at| {
+                format!(
+                    r#"{{"Timestamp":"2024-01-01 00:00:00 UTC","Content":"a","Type":"{at:02}{}"}}"#,
+                    "x".repeat(99)
+                )
+            })
+            .collect();
+        let order =
+            Order::read(&Bundle::from_files::<&str, &str>([]), &List::Rows(&entries)).expect("it is a list");
+        assert_eq!((order.unknown.len(), order.more_unknown), (MAX_UNKNOWN, 3));
+        assert!(order.unknown.keys().all(|kind| kind.len() == 64));
+    }
 }

@@ -2,7 +2,7 @@
 
 use satchel_importer::{
     AccountRecord, Arena, Bundle, ErrorKind, ImportError, Importer as _, JsonArray, JsonLists, Parser,
-    RecordKind, Sink, Summary, order::SORTED,
+    RecordKind, Sink, Summary, order::SORTED, warnings::shortened,
 };
 
 use crate::{
@@ -106,7 +106,8 @@ impl Reader<'_> {
             memories.add(&mut element.parser(), &element.locator(), sink)
         })?;
         for name in walked.others.iter().filter(|name| *name != detect::CONTENT) {
-            sink.warn(&format!("{path}.{name}"), "no member of this name is known; it is not imported");
+            let place = format!("{path}.{}", shortened(name));
+            sink.warn(&place, "no member of this name is known; it is not imported");
         }
         walked.warn_of_more_others(path, sink);
         let locator = format!("{path}.{MEMORY}");
@@ -127,6 +128,14 @@ impl Reader<'_> {
         }
         for heading in &page.others {
             sink.warn(path, &format!("the section {heading:?} is not known; it is not imported"));
+        }
+        if page.more_others > 0 {
+            let count = page.more_others;
+            sink.warn(path, &format!("{count} more sections are not known either; they are not imported"));
+        }
+        if page.beyond_limit > 0 {
+            let reason = format!("{} rows are more than fit", page.beyond_limit);
+            sink.skip(RecordKind::Message, path, &reason)?;
         }
         let locator = format!("{path}.{}", detect::CONTENT);
         let read = self.list(&List::Rows(&page.entries), CONVERSATION, &locator, sink)?;
@@ -202,6 +211,10 @@ fn warn(order: &Order, locator: &str, sink: &mut Sink) {
             entries(order.undated)
         );
         sink.warn(locator, &message);
+    }
+    if order.more_unknown > 0 {
+        let count = entries(order.more_unknown);
+        sink.warn(locator, &format!("further unknown types, which are not listed, are those of {count}"));
     }
     for (kind, count) in &order.unknown {
         let named = if kind.is_empty() { "no type".to_owned() } else { format!("the unknown type {kind:?}") };
