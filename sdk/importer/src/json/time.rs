@@ -16,7 +16,7 @@ type Time = (i64, Option<TimeNote>);
 
 impl<'a> Leftover<'a> {
     /// Reads a time, in microseconds since the Unix epoch: an RFC 3339 date-time; seconds, milliseconds or microseconds as a number or a
-    /// text; or the `{"$date": …}` of BSON. 0 and null are not times. A date-time without an offset is read as UTC and also kept verbatim;
+    /// text; or the `{"$date": …}` of BSON. 0, null and the first moment of 1970, which programs write for "none yet", are not times. A date-time without an offset is read as UTC and also kept verbatim;
     /// any other value is kept verbatim.
     pub fn time(&mut self, key: &'a str, json: &mut Parser<'a>) -> Result<Option<i64>, JsonError> {
         let (time, raw) = match json.kind()? {
@@ -45,13 +45,14 @@ impl<'a> Leftover<'a> {
     }
 }
 
-/// Parses a time as [`Leftover::time`] does: in microseconds since the Unix epoch, with a note on what was assumed. None for 0
-/// and for other texts.
+/// Parses a time as [`Leftover::time`] does: in microseconds since the Unix epoch, with a note on what was assumed. None for 0,
+/// for the first moment of 1970 in any form, and for other texts.
 pub fn time_of_text(text: &str) -> Option<Time> {
     if text.parse::<f64>().is_ok() {
         return of_number(text).map(|micros| (micros, None));
     }
-    Timestamp::parse_noting(text).ok().map(|(time, note)| (time.micros(), note))
+    let time = Timestamp::parse_noting(text).ok().map(|(time, note)| (time.micros(), note));
+    time.filter(|(micros, _)| *micros != 0)
 }
 
 /// Midnight (UTC) of a date `YYYY-MM-DD`, in microseconds.
@@ -106,7 +107,8 @@ mod tests {
         assert_eq!(text("2025-06-21T20:24:44.5Z"), Some(1_750_537_484_500_000));
         assert_eq!(text("2025-06-21T22:24:44.500000+02:00"), Some(1_750_537_484_500_000));
         assert_eq!(time_of_text("2025-06-21T20:24:44"), Some((1_750_537_484_000_000, Some(TimeNote::Naive))));
-        for none in ["0", "NaN", "inf", "yesterday", "", "1e300"] {
+        let epoch = ["1970-01-01T00:00:00Z", "1970-01-01T01:00:00.000+01:00", "1970-01-01T00:00:00"];
+        for none in ["0", "0.0", "NaN", "inf", "yesterday", "", "1e300"].into_iter().chain(epoch) {
             assert_eq!(text(none), None, "{none}");
         }
         assert_eq!(time_of_date("2025-05-02"), Some(1_746_144_000_000_000));
@@ -137,6 +139,9 @@ mod tests {
         assert_eq!(time("\"soon\""), (None, Some(r#"{"t":"soon"}"#.into())));
         assert_eq!(time("[1]"), (None, Some(r#"{"t":[1]}"#.into())));
         assert_eq!(time("0"), (None, Some(r#"{"t":0}"#.into())));
+        let epoch = "\"1970-01-01T00:00:00Z\"";
+        assert_eq!(time(epoch), (None, Some(format!("{{\"t\":{epoch}}}"))));
+        assert_eq!(time(&format!("{{\"$date\":{epoch}}}")).0, None);
         assert_eq!(time("null"), (None, None));
     }
 }
