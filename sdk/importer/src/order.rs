@@ -26,11 +26,15 @@ pub fn contradicts(times: impl IntoIterator<Item = Option<i64>>) -> bool {
 /// Sorts messages by time if their times contradict the order of the file; returns whether they do.
 ///
 /// `key` gives the role and the time of a message, in microseconds. At the same time, messages of the person and instructions come
-/// before those of the assistant and of tools; otherwise the order of the file counts. A message without a time stays behind its
-/// predecessor in the file.
+/// before those of the assistant and of tools; otherwise the order of the file counts. If all messages have times and none is later than
+/// the one before it, the file lists the newest first, and so also messages of one time. In any other file, a message without a time stays
+/// behind its predecessor.
 pub fn sort_by_time<T>(messages: &mut Vec<T>, key: impl Fn(&T) -> (Role, Option<i64>)) -> bool {
     if !contradicts(messages.iter().map(|message| key(message).1)) {
         return false;
+    }
+    if newest_first(messages.iter().map(|message| key(message).1)) {
+        messages.reverse();
     }
     let mut place = (i64::MIN, false);
     let placed = |message: T| {
@@ -44,6 +48,16 @@ pub fn sort_by_time<T>(messages: &mut Vec<T>, key: impl Fn(&T) -> (Role, Option<
     placed.sort_by_key(|(place, _)| *place);
     messages.extend(placed.into_iter().map(|(_, message)| message));
     true
+}
+
+/// Whether every message has a time and none is later than the one before it.
+fn newest_first(times: impl IntoIterator<Item = Option<i64>>) -> bool {
+    let mut earliest = i64::MAX;
+    times.into_iter().all(|time| {
+        let descends = time.is_some_and(|time| time <= earliest);
+        earliest = time.unwrap_or(earliest);
+        descends
+    })
 }
 
 #[cfg(test)]
@@ -96,10 +110,12 @@ mod tests {
 
         #[test]
         fn at_the_same_time_the_person_comes_first_and_then_the_file_counts(messages in messages()) {
+            let reversed = newest_first(messages.iter().map(|message| message.2));
             let (after, changed) = sorted(messages);
             let dated: Vec<Message> = after.into_iter().filter(|message| message.2.is_some()).collect();
             for pair in dated.windows(2).filter(|pair| changed && pair[0].2 == pair[1].2) {
-                let key = |message: &Message| (answers(message.1), message.0);
+                let place = |message: &Message| if reversed { usize::MAX - message.0 } else { message.0 };
+                let key = |message: &Message| (answers(message.1), place(message));
                 prop_assert!(key(&pair[0]) < key(&pair[1]), "{pair:?}");
             }
         }
@@ -125,6 +141,18 @@ mod tests {
         let (after, changed) = sorted(messages.into());
         assert!(changed);
         assert_eq!(after.iter().map(|message| message.0).collect::<Vec<_>>(), [3, 2, 1, 0]);
+    }
+
+    #[test]
+    fn messages_of_one_second_are_reversed_in_a_file_with_the_newest_first() {
+        let places = |times: &[Option<i64>]| {
+            let messages = times.iter().enumerate().map(|(at, time)| (at, Role::User, *time));
+            sorted(messages.collect()).0.iter().map(|message| message.0).collect::<Vec<_>>()
+        };
+        assert_eq!(places(&[Some(5), Some(5), Some(1), Some(1)]), [3, 2, 1, 0]);
+        // Neither a file in no order nor one with messages without times says so.
+        assert_eq!(places(&[Some(5), Some(5), Some(1), Some(2)]), [2, 3, 0, 1]);
+        assert_eq!(places(&[Some(5), Some(5), None, Some(1)]), [3, 0, 1, 2]);
     }
 
     #[test]
