@@ -1,16 +1,36 @@
 //! Decodes files that stand inside the text of an export.
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
+use std::borrow::Cow;
+
+use base64::{
+    Engine as _, alphabet,
+    engine::{
+        DecodePaddingMode,
+        general_purpose::{GeneralPurpose, GeneralPurposeConfig},
+    },
+};
 
 /// Bytes of one file that the host accepts: 16 MiB.
 pub const MAX_FILE: usize = 16 * 1024 * 1024;
 
-/// The bytes of a text in Base64 (RFC 4648 §4, with padding), with white space around it. None if it is something else, is empty, or
-/// is so long that it may have more than [`MAX_FILE`] bytes.
+/// Programs write the padding or leave it out.
+const ANY_PADDING: GeneralPurposeConfig =
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
+/// Base64 of RFC 4648 §4, and that for addresses of §5.
+const PLAIN: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, ANY_PADDING);
+const FOR_ADDRESSES: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, ANY_PADDING);
+
+/// The bytes of a text in Base64 (RFC 4648 §4 or §5, also without padding), with white space around it and line breaks in it. None if it
+/// is something else, is empty, or is so long that it may have more than [`MAX_FILE`] bytes.
 pub fn from_base64(text: &str) -> Option<Vec<u8>> {
-    let fits = text.len() / 4 * 3 <= MAX_FILE;
-    let bytes = fits.then(|| STANDARD.decode(text.trim()).ok()).flatten()?;
-    Some(bytes).filter(|bytes| !bytes.is_empty())
+    let text = text.trim();
+    let breaks = text.bytes().filter(|byte| matches!(byte, b'\r' | b'\n')).count();
+    if (text.len() - breaks) / 4 * 3 > MAX_FILE {
+        return None;
+    }
+    let joined = if breaks == 0 { Cow::Borrowed(text) } else { Cow::Owned(text.replace(['\r', '\n'], "")) };
+    let engine = if joined.contains(['-', '_']) { FOR_ADDRESSES } else { PLAIN };
+    engine.decode(joined.as_bytes()).ok().filter(|bytes| !bytes.is_empty())
 }
 
 /// The bytes of a data address (RFC 2397) such as `data:image/png;base64,…` or `data:text/plain,…`. None if it is something else, is
@@ -38,13 +58,27 @@ fn percent_decoded(text: &str) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use base64::engine::general_purpose::STANDARD;
+
     use super::*;
 
     #[test]
     fn base64_is_decoded() {
         assert_eq!(from_base64("R0lG"), Some(b"GIF".to_vec()));
         assert_eq!(from_base64("\r\nR0lGOA==\n"), Some(b"GIF8".to_vec()));
-        for other in ["", " ", "?!", "R0l", "R0lGOA", "R0 lG", "data:image/gif;base64,R0lG"] {
+        for other in ["", " ", "?!", "R0l", "R0 lG", "data:image/gif;base64,R0lG"] {
+            assert_eq!(from_base64(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn variants_of_base64_are_decoded() {
+        let bytes = Some(vec![0xfb, 0xef, 0xff, 0x01]);
+        for text in ["++//AQ==", "++//AQ", "--__AQ==", "--__AQ", "++//\r\nAQ==\r\n", "--\n__\nAQ"] {
+            assert_eq!(from_base64(text), bytes, "{text}");
+        }
+        // Both alphabets in one text, too much padding, padding in the middle, and bits that no byte has.
+        for other in ["+-/_AQ==", "++//AQ===", "AQ==++//", "++//AR", "++//A", "\n"] {
             assert_eq!(from_base64(other), None, "{other}");
         }
     }
