@@ -1,10 +1,38 @@
-//! Addresses (URIs) in exports, and their signatures, which must not be stored.
+//! Addresses (URIs) in exports, and their signatures and passwords, which must not be stored.
 
 use std::borrow::Cow;
 
-/// Query parameters with a signature (Azure, S3, Google Cloud and others). Anyone who has a signed address can fetch the
-/// file.
-const SIGNATURES: [&str; 4] = ["sig=", "X-Amz-Signature=", "X-Goog-Signature=", "Signature="];
+/// Query parameters with a signature: of Azure and OpenAI; of S3 (both versions), CloudFront, Google Cloud and Huawei; of Alibaba, Volcengine,
+/// ByteDance and Tencent. Anyone who has a signed address can fetch the file, and the other parameters only say what was signed.
+const SIGNATURES: [&str; 9] = [
+    "sig",
+    "Signature",
+    "X-Amz-Signature",
+    "X-Goog-Signature",
+    "Key-Pair-Id",
+    "x-oss-signature",
+    "X-Tos-Signature",
+    "x-signature",
+    "q-signature",
+];
+/// Query parameters with a password of their own: of Firebase, Supabase, GitHub and many others. The other parameters may say which page or
+/// file it is.
+const TOKENS: [&str; 10] = [
+    "token",
+    "access_token",
+    "auth_token",
+    "id_token",
+    "refresh_token",
+    "jwt",
+    "api_key",
+    "apikey",
+    "x-api-key",
+    "client_secret",
+];
+/// `key` has any meaning. Keys of Google's interfaces begin so.
+const GOOGLE_KEY: &str = "AIza";
+/// What stands between parameters, also in JSON and in HTML.
+const SEPARATORS: [&str; 4] = ["\\u0026", "&amp;", "&", ";"];
 
 /// Whether PAM accepts `text` as an address: it begins with a scheme (RFC 3986 §3.1) and has neither white space nor
 /// control characters.
@@ -17,38 +45,106 @@ pub fn is_uri(text: &str) -> bool {
         && !rest.contains(|c: char| c.is_whitespace() || c.is_control())
 }
 
-/// The address without its query if the query has a signature; otherwise the address itself.
+/// The address without its query if the query has a signature, and without single parameters that are passwords; otherwise the address
+/// itself.
 pub fn unsigned(address: &str) -> Cow<'_, str> {
-    match address.split_once('?') {
-        Some((before, query)) if SIGNATURES.iter().any(|name| has_parameter(query, name)) => {
-            Cow::Borrowed(before)
-        }
-        _ => Cow::Borrowed(address),
+    let Some((before, query)) = address.split_once('?') else { return Cow::Borrowed(address) };
+    match unsigned_query(query) {
+        None => Cow::Borrowed(address),
+        Some(rest) if rest.is_empty() => Cow::Borrowed(before),
+        Some(rest) => Cow::Owned(format!("{before}{rest}")),
     }
 }
 
-/// JSON text in which every signed address is without its query, also addresses inside longer texts.
+/// JSON text in which every address is as [`unsigned`] has it, also addresses inside longer texts.
 pub fn unsigned_json(text: Cow<'_, str>) -> Cow<'_, str> {
     let bytes = text.as_bytes();
     let has = |byte| memchr::memchr(byte, bytes).is_some();
-    // Each of `SIGNATURES` ends in one of these.
-    let may_sign = |end: &str| memchr::memmem::find(bytes, end.as_bytes()).is_some();
-    if !has(b'?') || !has(b'=') || !(may_sign("sig=") || may_sign("Signature=")) {
+    if !has(b'?') || !has(b'=') {
         return text;
     }
-    let mut clean = String::with_capacity(text.len());
-    let mut rest = text.as_ref();
-    while let Some(at) = rest.find('?') {
-        let (before, query) = rest.split_at(at);
-        clean.push_str(before);
-        let (query, after) = query.split_at(query_end(query));
-        if !SIGNATURES.iter().any(|name| has_parameter(&query[1..], name)) {
-            clean.push_str(query);
+    let mut clean = String::new();
+    let mut copied = 0;
+    let mut at = 0;
+    while let Some(found) = text[at..].find('?') {
+        let start = at + found;
+        let end = start + query_end(&text[start..]);
+        if let Some(rest) = unsigned_query(&text[start + 1..end]) {
+            clean.push_str(&text[copied..start]);
+            clean.push_str(&rest);
+            copied = end;
         }
-        rest = after;
+        at = end;
     }
-    clean.push_str(rest);
+    if copied == 0 {
+        return text;
+    }
+    clean.push_str(&text[copied..]);
     Cow::Owned(clean)
+}
+
+/// What is left of a query, with its question mark and the fragment behind it; none if it may stay as it is.
+fn unsigned_query(query: &str) -> Option<String> {
+    let is = |parameter: &Parameter<'_>, names: &[&str]| {
+        names.iter().any(|name| name.eq_ignore_ascii_case(parameter.name))
+    };
+    if parameters(query).any(|parameter| is(&parameter, &SIGNATURES)) {
+        return Some(String::new());
+    }
+    let is_token = |parameter: &Parameter<'_>| {
+        !parameter.value.is_empty()
+            && (is(parameter, &TOKENS)
+                || (parameter.name == "key" && parameter.value.starts_with(GOOGLE_KEY)))
+    };
+    if !parameters(query).any(|parameter| is_token(&parameter)) {
+        return None;
+    }
+    let mut rest = String::new();
+    for parameter in parameters(query) {
+        if !is_token(&parameter) {
+            rest.push_str(if rest.is_empty() { "?" } else { parameter.separator });
+            rest.push_str(parameter.text);
+        } else if let Some(at) = parameter.value.find('#') {
+            rest.push_str(&parameter.value[at..]);
+        }
+    }
+    Some(rest)
+}
+
+/// A parameter of a query.
+struct Parameter<'q> {
+    /// What stands before it.
+    separator: &'q str,
+    /// The whole parameter.
+    text: &'q str,
+    /// What is before its `=`; empty if there is none.
+    name: &'q str,
+    value: &'q str,
+}
+
+fn parameters(query: &str) -> impl Iterator<Item = Parameter<'_>> {
+    let (mut separator, mut rest) = ("", Some(query));
+    std::iter::from_fn(move || {
+        let (text, next, after) = first_parameter(rest?);
+        let (name, value) = text.split_once('=').unwrap_or_default();
+        let parameter = Parameter { separator, text, name, value };
+        (separator, rest) = (next, after);
+        Some(parameter)
+    })
+}
+
+/// The first parameter, the separator behind it, and what follows; none if it is the last one.
+fn first_parameter(query: &str) -> (&str, &str, Option<&str>) {
+    let mut at = 0;
+    while let Some(found) = query[at..].find(['&', ';', '\\']) {
+        let (text, behind) = query.split_at(at + found);
+        if let Some(separator) = SEPARATORS.iter().find(|separator| behind.starts_with(**separator)) {
+            let (separator, after) = behind.split_at(separator.len());
+            return (text, separator, Some(after));
+        }
+        at += found + 1;
+    }
+    (query, "", None)
 }
 
 /// Where the query that begins with `?` ends: at the end of the string, or of the address inside a text.
@@ -65,13 +161,6 @@ fn query_end(query: &str) -> usize {
     query.len()
 }
 
-fn has_parameter(query: &str, name: &str) -> bool {
-    query.match_indices(name).any(|(at, _)| {
-        let before = &query[..at];
-        before.is_empty() || before.ends_with(['&', ';']) || before.ends_with("\\u0026")
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,6 +174,65 @@ mod tests {
             unsigned_json(text.into()),
             r#"{"a":"https://a/b","b":"why? https://c/d?q=1 sig=","c":"(https://e/f)"}"#
         );
+    }
+
+    #[test]
+    fn addresses_of_providers_have_no_signatures() {
+        // The shapes of attachments and pictures in exports, with what is left of the query.
+        for (query, left) in [
+            ("se=2025-01-01T00%3A00%3A00Z&sp=r&sv=2024-08-04&sr=b&rscd=attachment&sig=x%3D", ""),
+            ("id=file_1&ts=1&p=fs&cid=1&sig=x&v=0", ""),
+            ("AWSAccessKeyId=A&Signature=x&x-amz-security-token=t&Expires=1", ""),
+            ("X-Amz-Algorithm=A&X-Amz-Credential=c&X-Amz-SignedHeaders=host&X-Amz-Signature=x", ""),
+            ("x-amz-algorithm=A&x-amz-signature=x", ""),
+            ("Expires=1&Signature=x&Key-Pair-Id=K", ""),
+            ("Policy=p&Signature=x&Key-Pair-Id=K", ""),
+            ("Policy=p&Key-Pair-Id=K", ""),
+            ("GoogleAccessId=a&Expires=1&Signature=x", ""),
+            ("X-Goog-Algorithm=A&X-Goog-Signature=x", ""),
+            ("x-oss-signature-version=OSS4&x-oss-signature=x", ""),
+            ("X-Tos-Algorithm=A&X-Tos-Signature=x", ""),
+            ("lk3s=1&x-expires=1&x-signature=x", ""),
+            ("q-sign-algorithm=sha1&q-signature=x", ""),
+            ("alt=media&token=t", "?alt=media"),
+            ("token=t", ""),
+            ("jwt=t", ""),
+            ("a=1&Access_Token=t&b=2#c", "?a=1&b=2#c"),
+            ("b=2&access_token=t#c", "?b=2#c"),
+            ("api_key=t&b=2", "?b=2"),
+            ("key=AIzaSy1&cx=2", "?cx=2"),
+            ("a=1&amp;token=t&amp;b=2", "?a=1&amp;b=2"),
+            ("a=1\\u0026token=t\\u0026b=2", "?a=1\\u0026b=2"),
+        ] {
+            let address = format!("https://a.example/b?{query}");
+            let expected = format!("https://a.example/b{left}");
+            assert_eq!(unsigned(&address), expected, "{query}");
+            assert_eq!(unsigned_json(format!("\"{address}\"").into()), format!("\"{expected}\""), "{query}");
+        }
+        for query in [
+            "key=value",
+            "token",
+            "token=",
+            "a=token=b",
+            "tokens=1",
+            "design=1",
+            "q=sig",
+            "q=what%20is%20a%20token",
+            "v=1&t=2&page=3",
+            "",
+        ] {
+            let address = format!("https://a.example/b?{query}");
+            assert_eq!(unsigned(&address), address);
+            assert_eq!(unsigned_json(address.as_str().into()), address);
+        }
+    }
+
+    #[test]
+    fn a_text_of_question_marks_and_separators_is_read_in_time() {
+        for piece in ["?a=1", "&=", "?&", "\\u0026=", "?token=a "] {
+            let text = piece.repeat(2_000_000 / piece.len());
+            assert!(unsigned_json(text.as_str().into()).len() <= text.len());
+        }
     }
 
     #[test]
