@@ -42,6 +42,15 @@ pub struct WalkOutcome {
     pub cut: Option<u64>,
 }
 
+/// What [`JsonArray::survey_all`] finds.
+#[derive(Clone, Copy)]
+pub enum Surveyed<'a> {
+    /// An element.
+    Element(Element<'a>),
+    /// An element that is longer than the limit. It has no text.
+    TooLong(Element<'a>),
+}
+
 /// How far a walk has come, in bytes.
 struct Progress {
     reported: u64,
@@ -207,7 +216,10 @@ impl<'p> JsonArray<'p> {
         mut look: impl FnMut(Element<'_>) -> bool,
     ) -> Result<(), ImportError> {
         let mut reader = self.open(bundle)?.in_chunks_of(bytes);
-        self.look(self.walk(&mut reader).sampling(bytes), |element| Ok(look(element)))
+        self.look(self.walk(&mut reader).sampling(bytes), |found| match found {
+            Surveyed::Element(element) => Ok(look(element)),
+            Surveyed::TooLong(_) => Ok(true),
+        })
     }
 
     /// Calls `decide` with the first element in heads of the file of `sizes`, in bytes, until it returns an answer; for `detect`. The
@@ -234,11 +246,25 @@ impl<'p> JsonArray<'p> {
     }
 
     /// Calls `look` with every element until it returns false, and reports nothing; for a first pass over a file that
-    /// [`JsonArray::each`] reads later. Elements have the same indexes in both.
+    /// [`JsonArray::each`] reads later. Elements have the same indexes in both. Elements beyond the limit are passed over, because the
+    /// other pass reports them; if there is none, use [`JsonArray::survey_all`].
     pub fn survey(
         &self,
         bundle: &Bundle,
-        look: impl FnMut(Element<'_>) -> Result<bool, ImportError>,
+        mut look: impl FnMut(Element<'_>) -> Result<bool, ImportError>,
+    ) -> Result<(), ImportError> {
+        self.survey_all(bundle, |found| match found {
+            Surveyed::Element(element) => look(element),
+            Surveyed::TooLong(_) => Ok(true),
+        })
+    }
+
+    /// Calls `look` with every element until it returns false, also with those that are too long; for a walk whose elements nothing else
+    /// reports.
+    pub fn survey_all(
+        &self,
+        bundle: &Bundle,
+        look: impl FnMut(Surveyed<'_>) -> Result<bool, ImportError>,
     ) -> Result<(), ImportError> {
         let mut reader = self.open(bundle)?;
         self.look(self.walk(&mut reader), look)
@@ -265,19 +291,22 @@ impl<'p> JsonArray<'p> {
     fn look<R: BufRead>(
         &self,
         mut walk: Walk<'_, R>,
-        mut look: impl FnMut(Element<'_>) -> Result<bool, ImportError>,
+        mut look: impl FnMut(Surveyed<'_>) -> Result<bool, ImportError>,
     ) -> Result<(), ImportError> {
         let (path, mut arena, repeated) = (self.path, Arena::new(), RepeatedKeys::default());
         for index in 0.. {
             let (bytes, offset, key, whole) = match walk.next().map_err(|error| error.at(path))? {
                 Found::Element { bytes, offset, key } => (bytes, offset, key, true),
-                Found::TooLong { head: [], .. } => continue,
                 Found::TooLong { head, offset, key } => (head, offset, key, false),
                 Found::Cut { .. } | Found::End => break,
             };
             let (text, key) = (utf8(bytes), self.key(key));
             let (text, repeated) = (&*text, &repeated);
-            if !look(Element { text, arena: &arena, repeated, path, key, index, offset, whole })? || !whole {
+            let element = Element { text, arena: &arena, repeated, path, key, index, offset, whole };
+            // Only a sample has a head, and nothing follows it.
+            let too_long = !whole && text.is_empty();
+            let found = if too_long { Surveyed::TooLong(element) } else { Surveyed::Element(element) };
+            if !look(found)? || !(whole || too_long) {
                 break;
             }
             arena.reset();

@@ -39,7 +39,7 @@ use guest as backend;
 #[cfg(not(target_arch = "wasm32"))]
 use native as backend;
 
-pub use array::{Element, JsonArray, JsonLists, ListsOutcome, WalkOutcome};
+pub use array::{Element, JsonArray, JsonLists, ListsOutcome, Surveyed, WalkOutcome};
 pub use bumpalo::Bump as Arena;
 pub use bundle::{Bundle, Entry, Reader};
 pub use emit::{

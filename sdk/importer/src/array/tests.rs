@@ -411,6 +411,22 @@ fn a_survey_numbers_elements_as_a_walk_does_and_reports_nothing() {
 }
 
 #[test]
+fn a_survey_of_all_names_what_is_too_long() {
+    let text = format!(r#"{{"a":1,"long":"{}","b":2,"last":"{0}"}}"#, "x".repeat(50));
+    let bundle = Bundle::from_files([("a.json", text)]);
+    let mut seen = Vec::new();
+    let look = |found: crate::Surveyed<'_>| {
+        seen.push(match found {
+            crate::Surveyed::Element(element) => format!("{}={}", element.locator(), element.text()),
+            crate::Surveyed::TooLong(element) => format!("{} at {}", element.locator(), element.index()),
+        });
+        Ok(true)
+    };
+    JsonArray::new("a.json").members().limit(20).survey_all(&bundle, look).unwrap();
+    assert_eq!(seen, ["a.json.a=1", "a.json.long at 1", "a.json.b=2", "a.json.last at 3"]);
+}
+
+#[test]
 fn a_stop_ends_the_walk() {
     let bundle = Bundle::from_files([("f", "[1,2,3]")]);
     let mut sink = Sink::stopping_after(1);
