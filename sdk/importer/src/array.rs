@@ -4,6 +4,7 @@ use std::{borrow::Cow, io::BufRead};
 
 use crate::{Arena, Bundle, ErrorKind, ImportError, Parser, Reader, RecordKind, Sink, json::RepeatedKeys};
 
+mod further;
 mod lists;
 mod scan;
 mod stream;
