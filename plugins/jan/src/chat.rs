@@ -13,9 +13,9 @@ use satchel_importer::{
 use crate::{
     Jan, detect,
     fields::FIELD_READER,
-    file::Files,
+    file::{Files, MAX_MISSING},
     header::Header,
-    message::{self, MAX_LENGTH, Record},
+    message::{self, Link, MAX_LENGTH, Record},
     order::{self, Entry, Order},
     piece::Common,
     reports::{Findings, NOT_LISTED},
@@ -23,10 +23,12 @@ use crate::{
 
 /// Messages of a thread. Those beyond are skipped.
 const MAX_MESSAGES: usize = 100_000;
+/// Messages with those that are the same as an earlier one: each has a place in memory.
+const MAX_PLACES: usize = 2 * MAX_MESSAGES;
+/// Bytes of all ids of a thread, with those that name other messages. They are in memory several times.
+const MAX_ID_BYTES: usize = 16 * 1024 * 1024;
 /// Characters of a title that is made of the first prompt.
 const MAX_TITLE: usize = 120;
-/// Places behind an export that are reported.
-const MAX_OTHERS: usize = 64;
 const REPEATED: &str = "an earlier message is the same";
 const TOO_MANY: &str = "there are too many messages before it";
 
@@ -56,6 +58,10 @@ struct Survey {
     entries: Vec<Entry>,
     /// For each message, by its element and its number in it, the entry, or why there is none.
     places: BTreeMap<(u64, usize), Result<usize, &'static str>>,
+    /// The first message that does not fit.
+    full_at: Option<(u64, usize)>,
+    /// Bytes of the ids.
+    bytes: usize,
     /// Digests of the messages with each id, and how often the id was wanted.
     seen: BTreeMap<String, (String, usize)>,
     repeats_ids: bool,
@@ -74,7 +80,7 @@ impl Survey {
                     survey.add(&record, text, (element.index(), at));
                 }
             }
-            Ok(true)
+            Ok(survey.full_at.is_none())
         });
         match walk {
             Err(error) if error.kind == ErrorKind::NotThisFormat => {}
@@ -84,6 +90,10 @@ impl Survey {
     }
 
     fn add(&mut self, record: &Record<'_>, text: &str, place: (u64, usize)) {
+        if self.full_at.is_some() || self.is_full() {
+            self.full_at.get_or_insert(place);
+            return;
+        }
         let id = match self.claim(record, text) {
             Ok(id) => id,
             Err(reason) => {
@@ -103,6 +113,12 @@ impl Survey {
             self.title = texts.find_map(|text| title::first_line(text, MAX_TITLE));
         }
         let last_piece = record.pieces.last().map_or_else(|| id.clone(), |piece| piece.id(&id));
+        let named = match &record.link {
+            Link::Parent(key) => key.len(),
+            Link::Absent | Link::Root => 0,
+        };
+        let child = record.active_child.as_ref().map_or(0, String::len);
+        self.bytes += id.len() + last_piece.len() + named + child;
         self.entries.push(Entry {
             given: record.given && id == record.key,
             id,
@@ -114,11 +130,12 @@ impl Survey {
         });
     }
 
+    fn is_full(&self) -> bool {
+        self.entries.len() >= MAX_MESSAGES || self.places.len() >= MAX_PLACES || self.bytes >= MAX_ID_BYTES
+    }
+
     /// The id of a message. One that an earlier message has gets a number.
     fn claim(&mut self, record: &Record<'_>, text: &str) -> Result<String, &'static str> {
-        if self.entries.len() >= MAX_MESSAGES {
-            return Err(TOO_MANY);
-        }
         let digest = natural_key(&[Some(text)]);
         let Some((first, count)) = self.seen.get_mut(&record.key) else {
             self.seen.insert(record.key.clone(), (digest, 1));
@@ -179,13 +196,8 @@ impl Thread<'_> {
             sink.conversation(&self.conversation(&survey, &order, &id, given && !repeated)?, &[])?;
             self.warn(&survey, &order, sink);
         }
-        let others = emit(bundle, messages, &survey, &order, files, sink)?;
-        for name in others.iter().filter(|name| !self.header.seen.contains(*name)) {
-            let name = shortened(name);
-            let message =
-                format!("the field {name:?} cannot be read or is longer than 4 MiB; it is left out");
-            sink.warn(self.locator, &message);
-        }
+        emit(bundle, messages, &survey, &order, files, sink)?;
+        self.report_left_out(sink);
         self.report_files(files, sink);
         Ok(())
     }
@@ -253,10 +265,28 @@ impl Thread<'_> {
         }
     }
 
+    fn report_left_out(&self, sink: &mut Sink) {
+        for name in &self.header.left_out {
+            let message = format!(
+                "the field {name:?} cannot be read, or is longer than 4 MiB or than fits; it is left out"
+            );
+            sink.warn(self.locator, &message);
+        }
+        let more = self.header.more_left_out;
+        if more > 0 {
+            sink.warn(self.locator, &format!("{more} more fields are left out for the same reasons"));
+        }
+    }
+
     fn report_files(&self, files: &Files<'_>, sink: &mut Sink) {
         let missing = files.missing.borrow();
         if let Some(first) = missing.first() {
-            let (count, first) = (missing.len(), shortened(first));
+            let first = shortened(first);
+            let count = if missing.len() < MAX_MISSING {
+                missing.len().to_string()
+            } else {
+                format!("at least {MAX_MISSING}")
+            };
             let message =
                 format!("files of its messages that are not in its folder: {count}, such as {first:?}");
             sink.warn(self.locator, &message);
@@ -271,7 +301,7 @@ impl Thread<'_> {
     }
 }
 
-/// Emits the messages, in the second pass. Returns the names of the other fields of an export.
+/// Emits the messages, in the second pass.
 fn emit(
     bundle: &Bundle,
     messages: Messages<'_>,
@@ -279,7 +309,7 @@ fn emit(
     order: &Order,
     files: &Files<'_>,
     sink: &mut Sink,
-) -> Result<Vec<String>, ImportError> {
+) -> Result<(), ImportError> {
     let mut warnings = Warnings::new(NOT_LISTED);
     let each = |element: Element<'_>, sink: &mut Sink| {
         // Reports keys that are repeated.
@@ -301,12 +331,10 @@ fn emit(
         Ok(())
     };
     match messages {
-        Messages::Lines(_) => messages.list().each(bundle, sink, each).map(|_| Vec::new()),
+        Messages::Lines(_) => messages.list().each(bundle, sink, each).map(|_| ()),
         Messages::Export(path) => {
             let (mut each, list) = (each, [("messages", RecordKind::Message)]);
-            let outcome =
-                JsonLists::new(path, &list).each(bundle, sink, |_, element, sink| each(element, sink))?;
-            Ok(outcome.others)
+            JsonLists::new(path, &list).each(bundle, sink, |_, element, sink| each(element, sink)).map(|_| ())
         }
     }
 }
@@ -328,6 +356,9 @@ fn emit_one<'a>(
     let at = match survey.places.get(&place) {
         Some(Ok(at)) => *at,
         Some(Err(reason)) => return Err(ImportError::malformed(*reason)),
+        None if survey.full_at.is_some_and(|full| place >= full) => {
+            return Err(ImportError::malformed(TOO_MANY));
+        }
         None => return Err(ImportError::malformed("the first pass could not read it")),
     };
     let entry = survey.entries.get(at).ok_or_else(|| ImportError::internal("a message has no place"))?;
@@ -348,15 +379,5 @@ fn emit_one<'a>(
 
 /// Reports what stands behind an export.
 pub(crate) fn report_others(bundle: &Bundle, path: &str, sink: &mut Sink) -> Result<(), ImportError> {
-    let mut others = Vec::new();
-    JsonArray::new(path).limit(MAX_LENGTH).survey(bundle, |element| {
-        if element.index() > 0 {
-            others.push(element.locator());
-        }
-        Ok(others.len() < MAX_OTHERS)
-    })?;
-    for place in others {
-        sink.skip(RecordKind::Conversation, &place, "a file can have only one thread")?;
-    }
-    Ok(())
+    JsonArray::new(path).limit(MAX_LENGTH).skip_further(bundle, sink, "a file can have only one thread")
 }

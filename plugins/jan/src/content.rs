@@ -7,7 +7,7 @@ use std::{
 
 use satchel_importer::{
     Attachment, AttachmentKind, Fields, ImportError, Role, Source,
-    json::{Value, array_of},
+    json::{EMPTY_OBJECT, Value, array_of},
 };
 
 use crate::{
@@ -30,17 +30,28 @@ pub(crate) struct Builder<'a, 'f> {
     open: bool,
     files: Option<&'f Files<'f>>,
     findings: Findings,
+    /// What is left of parts that show nothing, before the first piece.
+    notes: Vec<String>,
+    /// A field of theirs that is not known and holds natural language.
+    unread: Option<&'a str>,
 }
 
 impl<'a, 'f> Builder<'a, 'f> {
     pub(crate) fn new(role: Role, files: Option<&'f Files<'f>>, findings: Findings) -> Self {
-        Self { pieces: Vec::new(), role, open: false, files, findings }
+        let (pieces, notes) = (Vec::new(), Vec::new());
+        Self { pieces, role, open: false, files, findings, notes, unread: None }
     }
 
     /// The pieces of the message, at least one.
     pub(crate) fn finish(mut self) -> (Vec<Piece<'a>>, Findings) {
         if self.pieces.is_empty() {
             self.pieces.push(Piece::new(None, self.role));
+        }
+        if let Some(first) = self.pieces.first_mut() {
+            first.parts.splice(0..0, self.notes);
+            if let Some(field) = self.unread {
+                first.rest.mark_unread(field);
+            }
         }
         (self.pieces, self.findings)
     }
@@ -87,12 +98,15 @@ impl<'a, 'f> Builder<'a, 'f> {
                 // Its fields need a place, and the id of the message is that of the first piece.
                 self.shown(&suffix);
             }
-            if let Some(piece) = self.pieces.last_mut() {
-                piece.parts.push(part.rest);
+            match self.pieces.last_mut() {
+                Some(piece) => piece.parts.push(part.rest),
+                // An empty thought begins no piece, so that the next part has the id of the message.
+                None => self.notes.extend(Some(part.rest).filter(|rest| rest != EMPTY_OBJECT)),
             }
         }
-        if let (Some(field), Some(piece)) = (part.unread, self.pieces.last_mut()) {
-            piece.rest.mark_unread(field);
+        match (part.unread, self.pieces.last_mut()) {
+            (Some(field), Some(piece)) => piece.rest.mark_unread(field),
+            (field, _) => self.unread = self.unread.or(field),
         }
     }
 

@@ -6,16 +6,18 @@ use std::{
     collections::BTreeSet,
 };
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
 use satchel_importer::{
     Attachment, AttachmentKind, Bundle, Fields, JsonError, Source,
     address::{is_uri, unsigned},
-    bytes::{MAX_FILE, from_data_address},
+    bytes::{from_base64, from_data_address},
     names, sniff,
+    warnings::shortened,
 };
 
 /// Bytes of an address that is stored as one.
 const MAX_ADDRESS: usize = 4096;
+/// Files that are missing and counted.
+pub(crate) const MAX_MISSING: usize = 10_000;
 /// Where the list of documents in a prompt begins and ends.
 const LIST: (&str, &str) = ("[ATTACHED_FILES]", "[/ATTACHED_FILES]");
 
@@ -73,7 +75,10 @@ impl<'b> Files<'b> {
             self.used.borrow_mut().insert(own.clone());
             file.source = Some(Source::Path(own.into()));
         } else {
-            self.missing.borrow_mut().insert(name.to_owned());
+            let mut missing = self.missing.borrow_mut();
+            if missing.len() < MAX_MISSING {
+                missing.insert(shortened(name));
+            }
         }
     }
 }
@@ -89,10 +94,10 @@ pub(crate) fn take_recording<'a>(
     files: Option<&Files<'_>>,
 ) -> Result<Option<Attachment<'a>>, JsonError> {
     let Some(mut audio) = part.take_object("input_audio")? else { return Ok(None) };
-    let data = audio.take_text("data").filter(|data| data.len() / 4 * 3 <= MAX_FILE);
+    let data = audio.take_text("data");
     let mut file = Attachment { kind: AttachmentKind::Audio, ..Attachment::default() };
     if let (Some(files), Some(data)) = (files, data) {
-        let bytes = STANDARD.decode(data).ok().filter(|bytes| !bytes.is_empty());
+        let bytes = from_base64(data);
         files.unreadable.set(files.unreadable.get() + usize::from(bytes.is_none()));
         file.source = bytes.map(|bytes| Source::Bytes(Cow::Owned(bytes)));
     }

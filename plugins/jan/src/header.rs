@@ -3,14 +3,19 @@
 use std::borrow::Cow;
 
 use satchel_importer::{
-    Bundle, Fields, ImportError, JsonArray, Leftover, Parser, RecordKind, Sink,
+    Bundle, Element, Fields, ImportError, JsonArray, Leftover, Parser, RecordKind, Sink, Surveyed,
     json::{Value, array_of},
+    warnings::shortened,
 };
 
 use crate::fields::{FIELD_READER, time_of};
 
 /// Bytes of a file about a thread, and of a field of an export. Real ones have some thousand.
 const MAX_LENGTH: usize = 4 * 1024 * 1024;
+/// Bytes of all fields of an export beside its messages.
+const MAX_FIELDS: usize = 4 * MAX_LENGTH;
+/// Fields that are named when they are left out.
+const MAX_NAMED: usize = 16;
 /// Bytes of an id. A longer one counts as absent.
 const MAX_ID: usize = 256;
 /// The name of a thread that has none yet.
@@ -47,8 +52,12 @@ pub(crate) struct Header {
     pub(crate) system: Option<String>,
     /// The first message that the person sees, if there are versions of it.
     pub(crate) active_root: Option<String>,
-    /// The names of the fields of an export that were read.
-    pub(crate) seen: Vec<String>,
+    /// The fields of an export that cannot be read or are too long, shortened.
+    pub(crate) left_out: Vec<String>,
+    /// Number of further ones.
+    pub(crate) more_left_out: usize,
+    /// Bytes of what is kept.
+    bytes: usize,
     /// A field that is not known and holds natural language.
     pub(crate) unread: Option<String>,
     /// What is kept, as JSON texts.
@@ -82,22 +91,46 @@ impl Header {
     /// Reads the fields of an export beside its messages.
     pub(crate) fn of_export(bundle: &Bundle, path: &str) -> Result<Self, ImportError> {
         let mut header = Self::default();
-        JsonArray::new(path).members().limit(MAX_LENGTH).survey(bundle, |element| {
-            let Some(key) = element.key().filter(|key| *key != "messages") else { return Ok(true) };
-            let mut json = Parser::new(element.text(), element.arena());
-            if let Ok(value) = Value::read(&mut json)
-                && json.end().is_ok()
+        JsonArray::new(path).members().limit(MAX_LENGTH).survey_all(bundle, |found| {
+            let (Surveyed::Element(element) | Surveyed::TooLong(element)) = found;
+            if let Some(key) = element.key().filter(|key| *key != "messages")
+                && !(element.whole() && header.add_member(key, &element))
             {
-                header.seen.push(key.to_owned());
-                match key {
-                    "title" => header.title = title(value),
-                    "id" => header.id = id(value),
-                    _ => header.keep(key, value),
-                }
+                header.leave_out(key);
             }
             Ok(true)
         })?;
         Ok(header)
+    }
+
+    /// Adds a field of an export; false if it cannot be read or does not fit.
+    fn add_member(&mut self, key: &str, element: &Element<'_>) -> bool {
+        let mut json = Parser::new(element.text(), element.arena());
+        let Ok(value) = Value::read(&mut json) else { return false };
+        if json.end().is_err() {
+            return false;
+        }
+        match key {
+            "title" => self.title = title(value),
+            "id" => self.id = id(value),
+            _ => {
+                self.bytes += key.len() + element.text().len();
+                if self.bytes > MAX_FIELDS {
+                    self.bytes -= key.len() + element.text().len();
+                    return false;
+                }
+                self.keep(key, value);
+            }
+        }
+        true
+    }
+
+    fn leave_out(&mut self, key: &str) {
+        if self.left_out.len() < MAX_NAMED {
+            self.left_out.push(shortened(key));
+        } else {
+            self.more_left_out += 1;
+        }
     }
 
     fn read(mut fields: Fields<'_>) -> Result<Self, ImportError> {

@@ -104,14 +104,22 @@ impl<'a> ReadPart<'a> {
     }
 
     fn picture(&mut self, part: &mut Fields<'a>, files: Option<&Files<'_>>) -> Result<(), JsonError> {
+        // Some servers take the address itself in place of the object.
+        if let Some(address) = part.take_text("image_url") {
+            self.add_picture(address, files);
+            return Ok(());
+        }
         let Some(mut own) = part.take_object("image_url")? else { return Ok(()) };
         if let Some(address) = own.take_text("url") {
-            let mut picture = file::at(address, None, files);
-            picture.kind = AttachmentKind::Image;
-            self.files.push(picture);
+            self.add_picture(address, files);
         }
         let rest = own.into_json();
         part.push_json("image_url", &rest);
         Ok(())
+    }
+    fn add_picture(&mut self, address: &'a str, files: Option<&Files<'_>>) {
+        let mut picture = file::at(address, None, files);
+        picture.kind = AttachmentKind::Image;
+        self.files.push(picture);
     }
 }

@@ -17,6 +17,8 @@ pub(crate) struct Findings {
     /// Places behind that of the message, and why they are left out.
     skips: Vec<(String, String)>,
     warnings: BTreeSet<String>,
+    /// There are more kinds of warnings than are listed.
+    more: bool,
 }
 
 impl Findings {
@@ -25,7 +27,12 @@ impl Findings {
     }
 
     pub(crate) fn warn(&mut self, warning: impl Into<String>) {
-        self.warnings.insert(warning.into());
+        let warning = warning.into();
+        if self.warnings.len() < Warnings::MAX {
+            self.warnings.insert(warning);
+        } else {
+            self.more |= !self.warnings.contains(&warning);
+        }
     }
 
     pub(crate) fn warn_of_type(&mut self, what: &str, kind: Option<&str>) {
@@ -45,6 +52,9 @@ impl Findings {
         }
         for warning in self.warnings {
             warnings.warn(place, warning, sink);
+        }
+        if self.more {
+            warnings.warn_of_more(place, sink);
         }
         Ok(())
     }

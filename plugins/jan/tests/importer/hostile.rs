@@ -243,3 +243,59 @@ fn warnings_beyond_the_limit_are_mentioned() {
     let given = warnings(&lines);
     assert!(given.iter().any(|warning| warning.message.contains("not listed")), "{given:?}");
 }
+
+#[test]
+fn the_fields_of_an_empty_thought_are_kept() {
+    let empty =
+        r#"{"type":"text","text":{"value":"<think></think>"},"note":"What the person should know of it."}"#;
+    let call = r#"{"type":"tool_call","tool_call_id":"c","tool_name":"ls","input":{}}"#;
+    for behind in [text("One."), call.to_owned(), String::new()] {
+        let content: Vec<&str> = [empty, &behind].into_iter().filter(|part| !part.is_empty()).collect();
+        let lines = read(&[message("a", "assistant", &content.join(","), "")]);
+        let found = messages(&lines);
+        // The next part still has the id of the message.
+        assert_eq!((found.len(), found[0].id.as_str()), (1, "a"), "{behind}");
+        let kept = found[0].raw_metadata.as_ref().map_or("", |rest| rest.as_str());
+        assert!(kept.contains("should know"), "{behind}: {kept}");
+        assert!(warnings(&lines).iter().any(|warning| warning.message.contains("note")), "{behind}");
+    }
+}
+
+#[test]
+fn a_picture_whose_address_is_a_text_is_an_attachment() {
+    let picture = r#"{"type":"image_url","image_url":"data:image/gif;base64,R0lG"}"#;
+    let lines = read(&[message("a", "user", picture, "")]);
+    assert!(messages(&lines)[0].attachments[0].source.is_some());
+}
+
+#[test]
+fn messages_that_repeat_an_earlier_one_are_bounded() {
+    let count = 200_010;
+    let lines = read(&vec![prompt("a"); count]);
+    assert_eq!((messages(&lines).len(), skips(&lines).len()), (1, count - 1));
+    let reasons = |reason: &str| skips(&lines).iter().filter(|skip| skip.reason.contains(reason)).count();
+    assert_eq!((reasons("is the same"), reasons("too many")), (199_999, 10));
+}
+
+#[test]
+fn fields_of_an_export_are_bounded_and_named() {
+    let field = |at: usize| format!(r#""f{at}":"{}""#, "x".repeat(1024 * 1024));
+    let fields: Vec<String> = (0..40).map(field).collect();
+    let long = format!(r#""long":"{}""#, "x".repeat(5 * 1024 * 1024));
+    let export = format!(
+        r#"{{"exported_at":"2026-01-01T00:00:00Z","title":"T","messages":[{}],{},{long}}}"#,
+        prompt("a"),
+        fields.join(",")
+    );
+    let lines = run_file::<Jan>("jan-importer/2026.02", "e.json", export.as_bytes())
+        .checked_lines(Unclaimed::ReadOrRefused);
+    assert_eq!(messages(&lines).len(), 1);
+    let left_out: Vec<&str> = warnings(&lines)
+        .iter()
+        .map(|warning| warning.message.as_str())
+        .filter(|message| message.contains("left out"))
+        .collect();
+    // 15 of 1 MiB fit, with their names; 25 and the long one do not.
+    assert_eq!(left_out.len(), 17, "{left_out:?}");
+    assert!(left_out.last().is_some_and(|message| message.starts_with("10 more")), "{left_out:?}");
+}
