@@ -4,6 +4,7 @@ mod artifacts;
 mod block;
 mod bytes;
 mod call;
+mod credentials;
 mod detect;
 mod export;
 mod ids;
