@@ -42,6 +42,18 @@ fn without_copy(stem: &str) -> &str {
     if own.is_empty() { stem } else { own }
 }
 
+/// The category of the memories in a file: its name, without what a browser, a file manager or a program that synchronises folders adds to
+/// that of a copy.
+pub(crate) fn category(path: &str) -> &str {
+    let (_, name) = names::split(path);
+    let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
+    let own = stem.split_once(".sync-conflict-").map_or(stem, |(own, _)| own);
+    let conflict = |inside: &&str| inside.to_lowercase().contains("conflict");
+    let marked = own.strip_suffix(')').and_then(|begin| begin.rsplit_once(" ("));
+    let own = marked.filter(|(_, inside)| conflict(inside)).map_or(own, |(own, _)| own);
+    without_copy(if own.is_empty() { stem } else { own })
+}
+
 /// Whether a file has memories of the program: by its folder, or by the settings beside its folder, which need not be there if the file
 /// was `detected`.
 pub(crate) fn is_memory(bundle: &Bundle, path: &str, detected: bool) -> bool {
@@ -84,6 +96,23 @@ mod tests {
         }
         for name in ["garden (may)", " (1)", "v1.2 beds", " copy"] {
             assert_eq!(session_id(&format!("{name}.jsonl")), name);
+        }
+    }
+
+    #[test]
+    fn a_copy_of_a_file_has_the_same_category() {
+        for name in [
+            "notes.txt",
+            "a/notes (1).txt",
+            "notes copy.txt",
+            "notes.sync-conflict-20260102-030405-ABCDEFG.txt",
+            "notes (Tomas's conflicted copy 2026-01-02).txt",
+            "notes (conflict).txt",
+        ] {
+            assert_eq!(category(name), "notes", "{name}");
+        }
+        for name in ["notes (garden)", " (1)", ".sync-conflict-1"] {
+            assert_eq!(category(&format!("{name}.txt")), name);
         }
     }
 

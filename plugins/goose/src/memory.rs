@@ -1,9 +1,9 @@
 //! The files of the memory extension. Each has the memories of one category, with empty lines between them.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use satchel_importer::{
-    Bundle, Claim, ErrorKind, Evidence, ImportError, Item, RecordKind, Sink, names, natural_key,
+    Bundle, Claim, ErrorKind, Evidence, ImportError, Item, RecordKind, Sink, natural_key,
     pam::memory::{ExtractionMethod, MemoryType},
 };
 
@@ -13,6 +13,8 @@ use crate::layout;
 const MAX_FILE: u64 = 1024 * 1024;
 /// What ids of memories are made of, beside their text.
 const KEY: &str = "goose memory";
+/// Bytes of the memories of all files, which are in memory until the last file is read. What is beyond is emitted file by file.
+const MAX_ALL: usize = 16 * 1024 * 1024;
 /// Characters of a tag.
 const MAX_TAG: usize = 64;
 /// Tags of a memory.
@@ -33,17 +35,60 @@ pub(crate) fn files(bundle: &Bundle, detected: bool) -> impl Iterator<Item = &st
     paths.filter(move |path| layout::is_memory(bundle, path, detected))
 }
 
-/// Reads the memories of all files. Returns whether there is a file.
-pub(crate) fn read(bundle: &Bundle, detected: bool, sink: &mut Sink) -> Result<bool, ImportError> {
-    let mut found = false;
-    for path in files(bundle, detected) {
-        found = true;
-        read_file(bundle, path, sink)?;
-    }
-    Ok(found)
+/// The memories of several files, in their order. The same text in several files is one memory, with the tags of all.
+#[derive(Default)]
+struct Found<'p> {
+    memories: Vec<(Memory, &'p str)>,
+    /// The places in the list.
+    places: BTreeMap<String, usize>,
+    bytes: usize,
 }
 
-fn read_file(bundle: &Bundle, path: &str, sink: &mut Sink) -> Result<(), ImportError> {
+impl<'p> Found<'p> {
+    /// Adds a memory of the file at `path`. Returns whether tags of it do not fit.
+    fn add(&mut self, memory: Memory, path: &'p str) -> bool {
+        let Some((known, _)) = self.places.get(&memory.content).and_then(|at| self.memories.get_mut(*at))
+        else {
+            self.bytes += memory.content.len() + memory.tags.iter().map(String::len).sum::<usize>();
+            self.places.insert(memory.content.clone(), self.memories.len());
+            self.memories.push((memory, path));
+            return false;
+        };
+        let new: Vec<String> = memory.tags.into_iter().filter(|tag| !known.tags.contains(tag)).collect();
+        let fits = known.tags.len() + new.len() <= MAX_TAGS;
+        known.tags.extend(new);
+        known.tags.truncate(MAX_TAGS);
+        !fits
+    }
+
+    fn emit(&mut self, sink: &mut Sink) -> Result<(), ImportError> {
+        let found = std::mem::take(self);
+        let evidence: Vec<Evidence> =
+            found.memories.into_iter().map(|(memory, path)| statement(memory, path)).collect();
+        sink.evidence(&evidence)
+    }
+}
+
+/// Reads the memories of all files. Returns whether there is a file.
+pub(crate) fn read(bundle: &Bundle, detected: bool, sink: &mut Sink) -> Result<bool, ImportError> {
+    let (mut found, mut is_file) = (Found::default(), false);
+    for path in files(bundle, detected) {
+        is_file = true;
+        read_file(bundle, path, &mut found, sink)?;
+        if found.bytes > MAX_ALL {
+            found.emit(sink)?;
+        }
+    }
+    found.emit(sink)?;
+    Ok(is_file)
+}
+
+fn read_file<'p>(
+    bundle: &Bundle,
+    path: &'p str,
+    found: &mut Found<'p>,
+    sink: &mut Sink,
+) -> Result<(), ImportError> {
     let bytes = match bundle.read(path, MAX_FILE) {
         Ok(bytes) => bytes,
         Err(error) if error.kind == ErrorKind::Limit => {
@@ -55,14 +100,14 @@ fn read_file(bundle: &Bundle, path: &str, sink: &mut Sink) -> Result<(), ImportE
     if matches!(text, std::borrow::Cow::Owned(_)) {
         sink.warn(path, "it has bytes that are not UTF-8; they are replaced");
     }
-    let category = category_of(path);
-    let (mut evidence, mut once, mut empty, mut cut) = (Vec::new(), BTreeSet::new(), 0, false);
-    for memory in memories(&text, category) {
+    let (mut has_memories, mut empty, mut cut) = (false, 0, false);
+    for memory in memories(&text, layout::category(path)) {
         cut |= memory.cut;
         if memory.content.is_empty() {
             empty += 1;
-        } else if once.insert(memory.content.clone()) {
-            evidence.push(statement(memory, path));
+        } else {
+            has_memories = true;
+            cut |= found.add(memory, path);
         }
     }
     if cut {
@@ -71,7 +116,7 @@ fn read_file(bundle: &Bundle, path: &str, sink: &mut Sink) -> Result<(), ImportE
             "a memory has more than 64 tags, or one of more than 64 characters; they are cut off",
         );
     }
-    if empty > 0 || evidence.is_empty() {
+    if empty > 0 || !has_memories {
         let problem = if empty > 0 {
             format!("{empty} of its entries have no text")
         } else {
@@ -79,12 +124,7 @@ fn read_file(bundle: &Bundle, path: &str, sink: &mut Sink) -> Result<(), ImportE
         };
         sink.skip(RecordKind::Memory, path, &problem)?;
     }
-    sink.evidence(&evidence)
-}
-
-fn category_of(path: &str) -> &str {
-    let (_, name) = names::split(path);
-    name.rsplit_once('.').map_or(name, |(category, _)| category)
+    Ok(())
 }
 
 /// The memories in a text. Tags are in the first line of one, behind a number sign.
@@ -159,6 +199,23 @@ mod tests {
         assert_eq!(contents, ["Uses black.\nAlways.", "No tags here.", "# heading", "Only a heading", ""]);
         assert_eq!(found[0].tags, ["development", "python", "style"]);
         assert_eq!(found[1].tags, ["development"]);
+    }
+
+    #[test]
+    fn the_same_text_in_two_files_is_one_memory_with_the_tags_of_both() {
+        let bundle = Bundle::from_files([
+            (".goose/memory/a.txt", "# x\nUses black.\n\nOnly here.\n"),
+            (".goose/memory/b (1).txt", "# y x\nUses black.\n"),
+        ]);
+        let mut found = Found::default();
+        let mut sink = Sink::collecting();
+        for path in files(&bundle, false) {
+            read_file(&bundle, path, &mut found, &mut sink).expect("it can be read");
+        }
+        let tags: Vec<_> =
+            found.memories.iter().map(|(memory, path)| (memory.tags.join(" "), *path)).collect();
+        let first = ".goose/memory/a.txt";
+        assert_eq!(tags, [("a x b y".to_owned(), first), ("a".to_owned(), first)]);
     }
 
     #[test]
