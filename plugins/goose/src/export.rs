@@ -3,10 +3,9 @@
 use std::collections::BTreeSet;
 
 use satchel_importer::{
-    Arena, Bundle, Element, ErrorKind, Fields, ImportError, JsonArray, JsonLists, RecordKind, Sink,
+    Arena, Bundle, Element, ErrorKind, Fields, ImportError, JsonArray, JsonLists, RecordKind, Sink, Surveyed,
     json::{Value, parse_items},
     unless_malformed,
-    warnings::shortened,
 };
 
 use crate::{
@@ -17,16 +16,11 @@ use crate::{
     transcript::{MAX_LENGTH, Transcript, fields_of},
 };
 
-/// Names of members that are remembered.
-const MAX_SEEN: usize = 4096;
-
 /// What the first pass found.
 #[derive(Default)]
 struct Survey {
     session: Session,
     facts: Facts,
-    /// The members that were read.
-    seen: BTreeSet<String>,
 }
 
 /// Reads the file at `path`.
@@ -39,9 +33,9 @@ pub(crate) fn read(bundle: &Bundle, path: &str, sink: &mut Sink) -> Result<(), I
     let names = SessionNames::of(&survey.session, id);
     let mut transcript =
         Transcript::begin(&survey.session, &survey.facts, &names, detect::EXPORT, path, sink)?;
-    let (mut warned, mut has_children) = (BTreeSet::new(), false);
+    let mut has_children = false;
     let lists = members();
-    let outcome = JsonLists::new(path, &lists).each(bundle, sink, |list, element, sink| {
+    JsonLists::new(path, &lists).each(bundle, sink, |list, element, sink| {
         match lists.get(list).map_or("", |(name, _)| name) {
             "conversation" => {
                 transcript.add(fields_of(&element)?, &element.locator(), Some(&mut artifacts), sink)
@@ -51,10 +45,7 @@ pub(crate) fn read(bundle: &Bundle, path: &str, sink: &mut Sink) -> Result<(), I
                 Ok(())
             }
             "artifacts" => fields_of(&element).map(|_| ()),
-            name => {
-                if !survey.seen.contains(name) && warned.insert(name) {
-                    sink.warn(path, &left_out(name));
-                }
+            _ => {
                 // Reports keys that are repeated, and what is no JSON.
                 let mut json = element.parser();
                 Fields::read(&mut json)?;
@@ -62,18 +53,12 @@ pub(crate) fn read(bundle: &Bundle, path: &str, sink: &mut Sink) -> Result<(), I
             }
         }
     })?;
-    for name in outcome.others.iter().filter(|name| !survey.seen.contains(*name)) {
-        sink.warn(path, &left_out(name));
-    }
     if has_children {
         read_children(bundle, path, &names.key, &mut artifacts, sink)?;
     }
     artifacts.report(sink)?;
-    report_others(bundle, path, sink)
-}
-
-fn left_out(name: &str) -> String {
-    format!("the session's field {:?} is too long or cannot be read; it is left out", shortened(name))
+    let others = JsonArray::new(path).limit(MAX_LENGTH);
+    others.skip_further(bundle, sink, "a file can have the export of only one session")
 }
 
 /// The members of an export, and what an element of each that cannot be read counts as.
@@ -85,8 +70,8 @@ fn members() -> Vec<(&'static str, RecordKind)> {
 impl Survey {
     fn read(bundle: &Bundle, path: &str) -> Result<Self, ImportError> {
         let mut survey = Self::default();
-        JsonArray::new(path).members().limit(MAX_FIELD).survey(bundle, |element| {
-            survey.add(&element)?;
+        JsonArray::new(path).members().limit(MAX_FIELD).survey_all(bundle, |found| {
+            survey.add(found)?;
             Ok(true)
         })?;
         let messages = JsonArray::new(path).pointer("/conversation").limit(MAX_LENGTH);
@@ -100,17 +85,26 @@ impl Survey {
         Ok(survey)
     }
 
-    /// Adds a member of the export.
-    fn add(&mut self, element: &Element<'_>) -> Result<(), ImportError> {
-        let Some(key) = element.key().filter(|key| !LISTS.contains(key)) else { return Ok(()) };
+    /// Adds a member of the export. One that cannot be read, or a list that is none, is left out.
+    fn add(&mut self, found: Surveyed<'_>) -> Result<(), ImportError> {
+        let (element, whole) = match found {
+            Surveyed::Element(element) => (element, true),
+            Surveyed::TooLong(element) => (element, false),
+        };
+        let Some(key) = element.key() else { return Ok(()) };
+        if LISTS.contains(&key) {
+            if whole && !element.text().starts_with('[') && element.text() != "null" {
+                self.session.leave_out(key);
+            }
+            return Ok(());
+        }
         let mut json = element.parser();
         let read = Value::read(&mut json).and_then(|value| {
             json.end()?;
             self.session.add(key, value, element.arena())
         });
-        let read = unless_malformed(read.map_err(Into::into))?;
-        if read.is_some() && self.seen.len() < MAX_SEEN {
-            self.seen.insert(key.to_owned());
+        if !whole || unless_malformed(read.map_err(Into::into))?.is_none() {
+            self.session.leave_out(key);
         }
         Ok(())
     }
@@ -188,20 +182,6 @@ fn emit_child<'a>(
         }
     }
     Ok(())
-}
-
-/// Reports what stands behind the export, such as those of other sessions.
-fn report_others(bundle: &Bundle, path: &str, sink: &mut Sink) -> Result<(), ImportError> {
-    let mut next = 1;
-    JsonArray::new(path).limit(MAX_LENGTH).survey(bundle, |element| {
-        // Elements that are too long are passed over, and so may be the export itself.
-        for index in next..=element.index() {
-            let place = format!("{path}[{index}]");
-            sink.skip(RecordKind::Conversation, &place, "a file can have the export of only one session")?;
-        }
-        next = next.max(element.index() + 1);
-        Ok(true)
-    })
 }
 
 /// A member that is not there has no elements.

@@ -288,3 +288,21 @@ fn warnings_beyond_the_limit_are_mentioned() {
     assert_eq!(given.len(), 65);
     assert!(given.iter().any(|warning| warning.message.contains("not listed")), "{given:?}");
 }
+
+#[test]
+fn the_last_of_many_fields_is_named_if_it_is_too_long() {
+    let fields: Vec<String> = (0..12).map(|at| format!(r#""f{at}":1"#)).collect();
+    let more = format!(r#",{},"novelty":"{}""#, fields.join(","), "x ".repeat(600 * 1024));
+    let lines = read_export(&[message("user", 1, &text("x"))], &more);
+    let named = warnings(&lines).iter().filter(|warning| warning.message.contains("novelty")).count();
+    assert_eq!(named, 1, "{:?} {:?}", warnings(&lines), skips(&lines));
+}
+
+#[test]
+fn an_image_in_any_kind_of_base64_is_read() {
+    for data in ["R0lGOA", "R0lG\\nOA==", "_-8", "R0lGOA=="] {
+        let part = format!(r#"{{"type":"image","mimeType":"image/gif","data":"{data}"}}"#);
+        let lines = read(&[message("user", 1, &part)]);
+        assert!(messages(&lines)[0].attachments[0].source.is_some(), "{data}");
+    }
+}
