@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use satchel_importer::{
     Arena, Bundle, Element, ErrorKind, Fields, ImportError, JsonArray, JsonLists, Parser, RecordKind, Role,
-    Sink, json::array_of, unless_malformed, warnings::shortened,
+    Sink, Surveyed, json::array_of, unless_malformed, warnings::shortened,
 };
 
 use crate::{
@@ -19,9 +19,6 @@ use crate::{
 /// The fields of an export; all but the messages are read in the first pass.
 const LISTS: [(&str, RecordKind); 3] =
     [("messages", RecordKind::Message), ("info", RecordKind::File), ("todos", RecordKind::File)];
-
-/// Places behind an export that are reported.
-const MAX_OTHERS: usize = 64;
 
 /// What the first pass found.
 #[derive(Default)]
@@ -62,26 +59,13 @@ pub(crate) fn read(bundle: &Bundle, path: &str, sink: &mut Sink) -> Result<(), I
         }
         survey.message(&element, &mut ids, &mut reports, sink)
     })?;
+    reports.finish(path, sink);
     for name in &outcome.others {
         sink.warn(path, &format!("its field {:?} is unknown and was not read", shortened(name)));
     }
     outcome.warn_of_more_others(path, sink);
-    report_others(bundle, path, sink)
-}
-
-/// Reports what stands behind the export, such as those of other sessions.
-fn report_others(bundle: &Bundle, path: &str, sink: &mut Sink) -> Result<(), ImportError> {
-    let mut others = Vec::new();
-    JsonArray::new(path).limit(MAX_LENGTH).survey(bundle, |element| {
-        if element.index() > 0 {
-            others.push(element.locator());
-        }
-        Ok(others.len() < MAX_OTHERS)
-    })?;
-    for place in others {
-        sink.skip(RecordKind::Conversation, &place, "a file can have the export of only one session")?;
-    }
-    Ok(())
+    let others = JsonArray::new(path).limit(MAX_LENGTH);
+    others.skip_further(bundle, sink, "a file can have the export of only one session")
 }
 
 /// A message of an export: its fields, and its parts as the JSON text of a list.
@@ -144,15 +128,21 @@ impl Survey {
 
     /// Reads the session or its list of tasks.
     fn read_member(&mut self, bundle: &Bundle, path: &str, pointer: &str) -> Result<(), ImportError> {
-        let (mut texts, mut bytes) = (Vec::new(), 0);
-        not_found_is_empty(member(path, pointer).survey(bundle, |element| {
+        let (mut texts, mut bytes, mut fits) = (Vec::new(), 0, true);
+        not_found_is_empty(member(path, pointer).survey_all(bundle, |found| {
+            let Surveyed::Element(element) = found else {
+                fits = false;
+                return Ok(false);
+            };
             // The walk has not checked what is inside of the element.
             bytes += element.text().len();
             texts.extend(value(element.text(), element.arena()).ok());
             // A longer list is not kept, so the rest of it is not needed.
             Ok(bytes <= MAX_LIST)
         }))?;
-        if pointer == "/todos" {
+        if pointer == "/todos" && !fits {
+            self.session.left_out.push("todos");
+        } else if pointer == "/todos" {
             self.session.add_tasks(&array_of(&texts));
         } else if let [text] = texts.as_slice() {
             let arena = Arena::new();

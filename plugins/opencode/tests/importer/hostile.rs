@@ -245,3 +245,30 @@ fn large_exports_of_others_are_left_after_a_few_bytes() {
     let own = format!(r#"{{"info":{{{info}}},"messages":[]}}"#);
     assert_eq!(OpenCode::detect(&Bundle::from_files([(NAME, own)])).expect("detection answers").len(), 1);
 }
+
+#[test]
+fn a_task_that_is_too_long_is_not_lost_without_a_word() {
+    let task = |length: usize| format!(r#"{{"id":"t","content":"{}"}}"#, "x".repeat(length));
+    let export = format!(
+        r#"{{"info":{{"id":"ses_1","title":"T","time":{{"created":1767700000000}}}},"messages":[{}],"todos":[{},{}]}}"#,
+        message("msg_1", "user", &text("prt_1", "Hello.")),
+        task(1),
+        task(17 * 1024 * 1024)
+    );
+    let lines = read_as(NAME, export.as_bytes());
+    assert_eq!(messages(&lines).len(), 1);
+    assert!(
+        warnings(&lines).iter().any(|warning| warning.message.contains("todos")),
+        "{:?}",
+        warnings(&lines)
+    );
+}
+
+#[test]
+fn kinds_of_warnings_that_are_not_listed_are_counted() {
+    let parts: Vec<String> =
+        (0..100).map(|at| format!(r#"{{"id":"prt_{at:03}","type":"novelty{at}","text":"x"}}"#)).collect();
+    let lines = read(&[message("msg_1", "assistant", &parts.join(","))]);
+    let last = warnings(&lines).last().map(|warning| warning.message.clone()).unwrap_or_default();
+    assert!(last.starts_with("36 more kinds"), "{last}");
+}
