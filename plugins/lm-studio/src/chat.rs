@@ -23,8 +23,6 @@ use crate::{
 
 /// Characters of a title that is made of the first prompt.
 const MAX_TITLE: usize = 120;
-/// Places behind a chat that are reported.
-const MAX_OTHERS: usize = 64;
 /// A file of the program has one list of messages.
 const LISTS: [(&str, RecordKind); 1] = [(MESSAGES, RecordKind::Message)];
 
@@ -155,7 +153,8 @@ pub(crate) fn read(
     }
     read_messages(bundle, path, &header, &facts, files, sink)?;
     report_files(path, files, sink);
-    report_others(bundle, path, sink)
+    let others = JsonArray::new(path).limit(MAX_LENGTH);
+    others.skip_further(bundle, sink, "a file can have only one chat")
 }
 
 fn conversation<'s>(
@@ -193,7 +192,7 @@ fn read_messages(
     sink: &mut Sink,
 ) -> Result<(), ImportError> {
     let (mut thread, mut warnings) = (Thread::default(), Warnings::new(NOT_LISTED));
-    let outcome = JsonLists::new(path, &LISTS).each(bundle, sink, |_, element, sink| {
+    JsonLists::new(path, &LISTS).each(bundle, sink, |_, element, sink| {
         let mut entry = message::read(&element, Some(files))?;
         let messages = thread.place(&mut entry, element.index())?;
         if !facts.has_messages {
@@ -205,7 +204,7 @@ fn read_messages(
     if thread.ids.repeated {
         sink.warn(path, "several steps have the same id; the later ones get a number");
     }
-    report_left_out(path, &header.left_out(&outcome.others), sink);
+    report_left_out(path, &header.left_out, sink);
     Ok(())
 }
 
@@ -231,22 +230,4 @@ fn report_files(path: &str, files: &Files<'_>, sink: &mut Sink) {
     for description in files.unreadable() {
         sink.warn(&description, "it does not describe a file; the name of the file is that on disk");
     }
-}
-
-/// Reports what stands behind the chat.
-fn report_others(bundle: &Bundle, path: &str, sink: &mut Sink) -> Result<(), ImportError> {
-    let mut others = Vec::new();
-    JsonArray::new(path).limit(MAX_LENGTH).survey(bundle, |element| {
-        if element.index() > 0 {
-            others.push(element.locator());
-        }
-        Ok(others.len() <= MAX_OTHERS)
-    })?;
-    for (at, place) in others.iter().enumerate() {
-        let all = at == MAX_OTHERS;
-        let reason =
-            if all { "this and all that follows is left out" } else { "a file can have only one chat" };
-        sink.skip(RecordKind::Conversation, place, reason)?;
-    }
-    Ok(())
 }

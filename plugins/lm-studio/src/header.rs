@@ -6,7 +6,7 @@ use std::{
 };
 
 use satchel_importer::{
-    Arena, Bundle, Element, ImportError, JsonArray, JsonError, Leftover, Parser,
+    Arena, Bundle, Element, ImportError, JsonArray, JsonError, Leftover, Parser, Surveyed,
     json::{Value, parse_items},
     warnings::shortened,
 };
@@ -67,7 +67,7 @@ pub(crate) struct Header {
     /// The names of the fields that were read, and their bytes.
     read: BTreeSet<String>,
     bytes: usize,
-    left_out: LeftOut,
+    pub(crate) left_out: LeftOut,
     /// A field that is not known and holds natural language.
     pub(crate) unread: Option<String>,
     /// What is kept, as JSON texts.
@@ -75,7 +75,7 @@ pub(crate) struct Header {
 }
 
 /// The fields that cannot be read or are too long.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct LeftOut {
     /// The first names.
     pub(crate) names: BTreeSet<String>,
@@ -96,22 +96,32 @@ impl LeftOut {
 impl Header {
     /// Reads the fields of the file at `path`.
     pub(crate) fn read(bundle: &Bundle, path: &str) -> Result<Self, ImportError> {
-        let (mut header, mut next, mut gaps, mut has_messages) = (Self::default(), 0, 0, false);
-        // A field that is longer than an entry is not passed on: only its index is missing.
-        JsonArray::new(path).members().limit(MAX_LENGTH).survey(bundle, |element| {
-            gaps += element.index() - next;
-            next = element.index() + 1;
-            match element.key() {
-                Some(MESSAGES) => has_messages = true,
-                Some(key) => header.add(key, &element),
-                None => {}
+        let mut header = Self::default();
+        JsonArray::new(path).members().limit(MAX_LENGTH).survey_all(bundle, |found| {
+            match found {
+                Surveyed::Element(element) => header.add_member(&element),
+                // The list of messages is read one by one.
+                Surveyed::TooLong(element) => {
+                    element
+                        .key()
+                        .filter(|key| *key != MESSAGES)
+                        .into_iter()
+                        .for_each(|key| header.left_out.add(key));
+                }
             }
             Ok(true)
         })?;
-        // The list of messages may be one of them.
-        header.left_out.more += gaps.saturating_sub(u64::from(!has_messages));
         header.system = header.system.take().or_else(|| header.text("systemPrompt"));
         Ok(header)
+    }
+
+    fn add_member(&mut self, element: &Element<'_>) {
+        let Some(key) = element.key() else { return };
+        if key != MESSAGES {
+            self.add(key, element);
+        } else if !element.text().starts_with('[') && element.text() != "null" {
+            self.left_out.add(key);
+        }
     }
 
     fn add(&mut self, key: &str, element: &Element<'_>) {
@@ -123,17 +133,6 @@ impl Header {
         } else {
             self.left_out.add(key);
         }
-    }
-
-    /// The fields that are left out, with those among the first `names` in the file that were not read.
-    pub(crate) fn left_out(&self, names: &[String]) -> LeftOut {
-        let mut left_out = self.left_out.clone();
-        for name in names.iter().filter(|name| !self.read.contains(*name)) {
-            if left_out.names.insert(shortened(name)) {
-                left_out.more = left_out.more.saturating_sub(1);
-            }
-        }
-        left_out
     }
 
     fn read_field(&mut self, key: &str, element: &Element<'_>) -> Result<(), JsonError> {

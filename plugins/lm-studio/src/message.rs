@@ -103,7 +103,10 @@ fn read_version<'a>(
     let mut fields = FIELD_READER.parse(raw, element.arena())?;
     let role = role(&mut fields, findings);
     let (steps, content) = (take_items(&mut fields, "steps")?, take_items(&mut fields, "content")?);
-    leave_out_repetition(&mut fields, &content)?;
+    // Text that the model was given may have what cannot be compared; it is kept then.
+    if repeats(&fields, &content).unwrap_or(false) {
+        fields.take("preprocessed");
+    }
     let first = steps.iter().find_map(|step| FIELD_READER.of(*step, element.arena()).ok().flatten());
     let id = first.as_ref().and_then(step::id_of);
     let model = fields.object("senderInfo")?.get("senderName").nonempty_text();
@@ -162,10 +165,10 @@ fn role_name(role: Role) -> &'static str {
     }
 }
 
-/// Removes what the model was given, if that is what the person wrote.
-fn leave_out_repetition<'a>(fields: &mut Fields<'a>, content: &[Value<'a>]) -> Result<(), JsonError> {
+/// Whether what the model was given is what the person wrote.
+fn repeats<'a>(fields: &Fields<'a>, content: &[Value<'a>]) -> Result<bool, JsonError> {
     let mut given = fields.object("preprocessed")?;
-    let Some(parts) = given.take_array("content")? else { return Ok(()) };
+    let Some(parts) = given.take_array("content")? else { return Ok(false) };
     given.take("role");
     let arena = fields.arena();
     let same = |one: Value<'a>, other: Value<'a>| -> Result<bool, JsonError> {
@@ -177,8 +180,5 @@ fn leave_out_repetition<'a>(fields: &mut Fields<'a>, content: &[Value<'a>]) -> R
         // Most are the same, so this rarely goes on after a difference.
         repeats = repeats && same(*one, *other)?;
     }
-    if repeats {
-        fields.take("preprocessed");
-    }
-    Ok(())
+    Ok(repeats)
 }
