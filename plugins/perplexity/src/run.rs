@@ -22,7 +22,7 @@ pub(crate) fn run(format: &str, bundle: &Bundle, sink: &mut Sink) -> Result<Summ
             let file = layout.threads(&entry.path).limit(MAX_THREAD);
             let outcome = file.each(bundle, sink, |element, sink| read_thread(&element, version, sink))?;
             if outcome.cut.is_some() {
-                read_cut_thread(&file, bundle, version, sink)?;
+                read_cut_thread(&file, outcome.elements, bundle, version, sink)?;
             }
             read = true;
         }
@@ -36,9 +36,11 @@ fn read_thread(element: &Element<'_>, version: &'static str, sink: &mut Sink) ->
     emit(thread, version, &element.locator(), sink)
 }
 
-/// Reads the complete turns of a thread in which the file ends; a skip has reported the cut.
+/// Reads the complete turns of the thread in which the file ends, if it is near the beginning; a skip has reported the cut. `whole` threads
+/// are before it. The sample of a long file ends inside one of them, which was read.
 fn read_cut_thread(
     file: &JsonArray<'_>,
+    whole: u64,
     bundle: &Bundle,
     version: &'static str,
     sink: &mut Sink,
@@ -46,6 +48,7 @@ fn read_cut_thread(
     let mut result = Ok(());
     file.sample(bundle, MAX_THREAD, |element| {
         if !element.whole()
+            && element.index() == whole
             && let Some(thread) = Thread::read_cut(&mut element.parser(), element.key())
         {
             result = emit(thread, version, &element.locator(), sink);

@@ -3,7 +3,7 @@
 use satchel_importer::{
     Line, broken_file_tests, names,
     pam::record::RecordKind,
-    testkit::{BrokenFiles, FixtureFile, Unclaimed, conversations, nested_json, run_file, skips_of},
+    testkit::{BrokenFiles, FixtureFile, Unclaimed, conversations, nested_json, run_file, skips, skips_of},
 };
 use satchel_plugin_perplexity::Perplexity;
 
@@ -45,4 +45,19 @@ fn no_token_that_gives_access_to_a_thread_is_emitted() {
     let all: Vec<_> = files().files().iter().map(|file| read(&file.bytes)).collect();
     let all = format!("{all:?}");
     assert!(all.contains("Mice") && !all.contains("secret"), "a fixture has secrets, and none is emitted");
+}
+
+#[test]
+fn a_large_file_that_is_cut_gives_no_thread_twice() {
+    let thread = |name: &str| {
+        let answer = "x".repeat(9 * 1024 * 1024);
+        format!(
+            r#"{{"metadata":{{"thread_id":"{name}"}},"conversations":[{{"uuid":"{name}-1","query":"One?","answer":"Yes."}},{{"uuid":"{name}-2","query":"Two?","answer":"{answer}"}}]}}"#
+        )
+    };
+    let whole = format!("[{},{},{}", thread("a"), thread("b"), thread("c"));
+    let lines = read(&whole.as_bytes()[..whole.len() - 100]);
+    let ids: Vec<&str> = conversations(&lines).iter().map(|thread| thread.id.as_str()).collect();
+    assert_eq!(ids, ["a", "b"]);
+    assert_eq!(skips(&lines).len(), 1);
 }
