@@ -1,11 +1,14 @@
 //! The chats with people. Only one with My AI, if there is one, is read; of the others nothing but their number.
 
-use satchel_importer::{Bundle, ImportError, JsonArray, JsonError, Parser};
+use satchel_importer::{Bundle, ImportError, JsonArray, JsonError, Parser, Surveyed};
 
 use crate::{detect::ignore_other_formats, order::AI};
 
 /// Entries of one chat that are sampled.
 const MAX_ENTRIES: usize = 4;
+
+/// Bytes of a chat that are in memory while chats are counted; of a longer one only the name is.
+const MAX_COUNTED: usize = 64 * 1024;
 
 /// What a file of chats has.
 #[derive(Clone, Copy, Debug, Default)]
@@ -34,7 +37,8 @@ pub(crate) fn sample(bundle: &Bundle, path: &str, bytes: usize) -> Result<Chats,
 /// The number of chats that are not with My AI. Their contents are passed over.
 pub(crate) fn count_others(bundle: &Bundle, path: &str) -> Result<u64, ImportError> {
     let mut others = 0;
-    let counted = JsonArray::new(path).members().survey(bundle, |element| {
+    let counted = JsonArray::new(path).members().limit(MAX_COUNTED).survey_all(bundle, |found| {
+        let (Surveyed::Element(element) | Surveyed::TooLong(element)) = found;
         others += u64::from(!is_ai(element.key()));
         Ok(true)
     });
@@ -67,4 +71,17 @@ fn entries(json: &mut Parser<'_>) -> Result<Option<usize>, JsonError> {
     }
     let empty = seen == 0 && !json.item().unwrap_or_default();
     Ok((seen > 0 || empty).then_some(seen))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chats_of_any_length_are_counted() {
+        let long = "x".repeat(65 * 1024 * 1024);
+        let text = format!(r#"{{"a":[],"My AI":["{long}"],"b":["{long}"],"c":[]}}"#);
+        let bundle = Bundle::from_files([("chat_history.json", text)]);
+        assert_eq!(count_others(&bundle, "chat_history.json").expect("it can be read"), 3);
+    }
 }
