@@ -27,8 +27,8 @@ struct Survey {
     facts: Facts,
     /// For each message, by its place in the file, the piece that it follows.
     parents: BTreeMap<u64, String>,
-    /// Places of messages that an earlier one repeats, or that do not fit.
-    repeated: BTreeSet<u64>,
+    /// Places of the messages that are emitted: no earlier one has their id, and they fit.
+    taken: BTreeSet<u64>,
     has_messages: bool,
 }
 
@@ -168,9 +168,9 @@ impl Survey {
         })?;
         let fits = entries.len() < MAX_MESSAGES && !pieces.is_full();
         if !fits || !ids.insert(id.to_owned()) {
-            self.repeated.insert(element.index());
             return Ok(());
         }
+        self.taken.insert(element.index());
         pieces.claim(&mut record);
         for piece in record.pieces.iter().filter(|piece| piece.message.role == Role::User) {
             piece.texts.iter().for_each(|text| self.facts.add_prompt(text, (created, id.to_owned())));
@@ -194,7 +194,7 @@ impl Survey {
         let mut role = None;
         let (_, mut record) =
             record(element, self.facts.system.as_deref(), true, &mut |info, _| role = info.unknown_role)?;
-        if self.repeated.contains(&element.index()) {
+        if !self.taken.contains(&element.index()) {
             return Err(ImportError::malformed("an earlier message has the same id, or there are too many"));
         }
         if !self.has_messages {

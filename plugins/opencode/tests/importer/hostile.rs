@@ -272,3 +272,10 @@ fn kinds_of_warnings_that_are_not_listed_are_counted() {
     let last = warnings(&lines).last().map(|warning| warning.message.clone()).unwrap_or_default();
     assert!(last.starts_with("36 more kinds"), "{last}");
 }
+
+#[test]
+fn repetitions_of_a_message_are_each_skipped() {
+    let own = message("msg_1", "user", &text("prt_1", "Hello."));
+    let lines = read(&vec![own; 1000]);
+    assert_eq!((messages(&lines).len(), skips(&lines).len()), (1, 999));
+}
