@@ -15,6 +15,10 @@ use crate::{
 
 /// Bytes of all outputs of one export, which are kept in the memory of the guest.
 const MAX_BYTES: usize = 24 * 1024 * 1024;
+/// Outputs of one export. Real ones have some dozens.
+const MAX_FOUND: usize = 10_000;
+/// Outputs that are named when they are left out.
+const MAX_NAMED: usize = 1000;
 /// Bytes of the path of a file.
 const MAX_PATH: usize = 4096;
 
@@ -24,6 +28,8 @@ pub(crate) struct Artifacts {
     found: BTreeMap<String, Artifact>,
     /// Places of those that cannot be kept, and why.
     left_out: Vec<(String, &'static str)>,
+    /// Number of further ones.
+    more_left_out: usize,
     bytes: usize,
     /// The place and the name of a field that is not known.
     unknown: Option<(String, String)>,
@@ -58,17 +64,28 @@ impl Artifacts {
             self.unknown.get_or_insert_with(|| (place.clone(), field.to_owned()));
         }
         let (Some(path), Some(content)) = (path.filter(|path| path.len() <= MAX_PATH), content) else {
-            return self.left_out.push((place, "it has no path or no content"));
+            return self.leave_out(place, "it has no path or no content");
         };
         if self.found.contains_key(path) {
-            return self.left_out.push((place, "an earlier file has the same path"));
+            return self.leave_out(place, "an earlier file has the same path");
+        }
+        if self.found.len() == MAX_FOUND {
+            return self.leave_out(place, "the export has too many files before it");
         }
         self.bytes += path.len() + content.len();
         if self.bytes > MAX_BYTES {
             self.bytes -= path.len() + content.len();
-            return self.left_out.push((place, "the files of the export are too large together"));
+            return self.leave_out(place, "the files of the export are too large together");
         }
         self.found.insert(path.to_owned(), Artifact { place, content: Some(content.to_owned()) });
+    }
+
+    fn leave_out(&mut self, place: String, problem: &'static str) {
+        if self.left_out.len() < MAX_NAMED {
+            self.left_out.push((place, problem));
+        } else {
+            self.more_left_out += 1;
+        }
     }
 
     /// Attaches the outputs that results of tools name.
@@ -87,12 +104,16 @@ impl Artifacts {
     }
 
     /// Reports the outputs that no result names, and those that cannot be kept.
-    pub(crate) fn report(self, sink: &mut Sink) -> Result<(), ImportError> {
+    pub(crate) fn report(self, path: &str, sink: &mut Sink) -> Result<(), ImportError> {
         if let Some((place, field)) = self.unknown {
             sink.warn(&place, &format!("its field {:?} is unknown and was not read", shortened(&field)));
         }
         for (place, problem) in self.left_out {
             sink.skip(RecordKind::File, &place, problem)?;
+        }
+        if self.more_left_out > 0 {
+            let problem = format!("{} more files are left out for the same reasons", self.more_left_out);
+            sink.skip(RecordKind::File, &format!("{path}.artifacts"), &problem)?;
         }
         for artifact in self.found.into_values().filter(|artifact| artifact.content.is_some()) {
             sink.skip(RecordKind::File, &artifact.place, "no result of a tool names it")?;

@@ -56,7 +56,7 @@ pub(crate) fn read(bundle: &Bundle, path: &str, sink: &mut Sink) -> Result<(), I
     if has_children {
         read_children(bundle, path, &names.key, &mut artifacts, sink)?;
     }
-    artifacts.report(sink)?;
+    artifacts.report(path, sink)?;
     let others = JsonArray::new(path).limit(MAX_LENGTH);
     others.skip_further(bundle, sink, "a file can have the export of only one session")
 }

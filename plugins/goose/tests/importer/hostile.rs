@@ -306,3 +306,14 @@ fn an_image_in_any_kind_of_base64_is_read() {
         assert!(messages(&lines)[0].attachments[0].source.is_some(), "{data}");
     }
 }
+
+#[test]
+fn long_outputs_without_number_are_bounded_and_counted() {
+    let files: Vec<String> = (0..11_010).map(|at| format!(r#"{{"path":"{at}","content":"x"}}"#)).collect();
+    let more = format!(r#","artifacts":[{}]"#, files.join(","));
+    let lines = read_export(&[message("user", 1, &text("x"))], &more);
+    let skipped = skips(&lines);
+    // Ten thousand that no result names, a thousand that are too many, and the rest in one.
+    assert_eq!(skipped.len(), 11_001);
+    assert!(skipped.iter().any(|skip| skip.reason.starts_with("10 more files")));
+}
