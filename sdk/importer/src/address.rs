@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-/// Query parameters with a signature: of Azure and OpenAI; of S3 (both versions), CloudFront, Google Cloud and Huawei; of Alibaba, Volcengine,
-/// ByteDance and Tencent. Anyone who has a signed address can fetch the file, and the other parameters only say what was signed.
+/// Query parameters with a signature: of Azure; of Amazon (both versions), its content network, Google Cloud and Huawei; of Alibaba,
+/// Volcengine with its siblings, and Tencent. Anyone who has a signed address can fetch the file, and the other parameters only say what was signed.
 const SIGNATURES: [&str; 9] = [
     "sig",
     "Signature",
