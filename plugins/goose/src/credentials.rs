@@ -60,9 +60,13 @@ impl Arguments {
     pub(crate) fn next(&mut self, argument: &str) -> String {
         let is_option = argument.starts_with('-') && argument.len() > 1;
         let hidden = std::mem::take(&mut self.follows_name) && !is_option;
-        let bare = argument.strip_suffix(':').unwrap_or(argument);
-        self.follows_name = (is_option && !argument.contains('=') && names_credential(argument))
-            || (!is_option && !hidden && bare.eq_ignore_ascii_case("bearer"));
+        let bare = argument.trim_start_matches(['"', '\'']);
+        let name = bare.strip_suffix(':');
+        // The header of a request may be in several words: `Authorization: Bearer …`.
+        let scheme = ["bearer", "basic"].iter().any(|scheme| bare.eq_ignore_ascii_case(scheme));
+        self.follows_name = scheme
+            || name.is_some_and(names_credential)
+            || (is_option && !argument.contains('=') && names_credential(argument));
         if hidden || is_key(argument) {
             return REMOVED.to_owned();
         }
@@ -146,6 +150,8 @@ mod tests {
             ("--header Authorization:SECRET", "--header Authorization:[removed]"),
             ("--header X-Api-Key:SECRET", "--header X-Api-Key:[removed]"),
             ("Bearer SECRET", "Bearer [removed]"),
+            ("--header \"Authorization: Bearer SECRET\"", "--header \"Authorization: [removed] [removed]"),
+            ("--header X-Api-Key: SECRET -v", "--header X-Api-Key: [removed] -v"),
             ("ghp_0123456789abcdefSECRET", "[removed]"),
             ("--db postgresql://me:SECRET@db.example/a", "--db postgresql://db.example/a"),
             ("--url=https://a.example/sse?token=SECRET", "--url=https://a.example/sse"),
