@@ -31,6 +31,8 @@ const TOKENS: [&str; 10] = [
 ];
 /// `key` has any meaning. Keys of Google's interfaces begin so.
 const GOOGLE_KEY: &str = "AIza";
+/// Shortest value that is a password, in bytes. Those of the services are longer.
+const MIN_PASSWORD: usize = 16;
 /// What stands between parameters, also in JSON and in HTML.
 const SEPARATORS: [&str; 4] = ["\\u0026", "&amp;", "&", ";"];
 
@@ -92,9 +94,9 @@ fn unsigned_query(query: &str) -> Option<String> {
         return Some(String::new());
     }
     let is_token = |parameter: &Parameter<'_>| {
-        !parameter.value.is_empty()
-            && (is(parameter, &TOKENS)
-                || (parameter.name == "key" && parameter.value.starts_with(GOOGLE_KEY)))
+        let named =
+            is(parameter, &TOKENS) || (parameter.name == "key" && parameter.value.starts_with(GOOGLE_KEY));
+        named && is_password(parameter.value)
     };
     if !parameters(query).any(|parameter| is_token(&parameter)) {
         return None;
@@ -109,6 +111,15 @@ fn unsigned_query(query: &str) -> Option<String> {
         }
     }
     Some(rest)
+}
+
+/// Whether a value looks like a password, and not like a placeholder or a piece of a program such as `${token}`, which must stay as it is.
+fn is_password(value: &str) -> bool {
+    let value = value.split('#').next().unwrap_or_default();
+    let in_tokens = |byte: u8| byte.is_ascii_alphanumeric() || b"._~%+/=-".contains(&byte);
+    value.len() >= MIN_PASSWORD
+        && value.bytes().all(in_tokens)
+        && value.bytes().any(|byte| byte.is_ascii_digit())
 }
 
 /// A parameter of a query.
@@ -194,15 +205,15 @@ mod tests {
             ("X-Tos-Algorithm=A&X-Tos-Signature=x", ""),
             ("lk3s=1&x-expires=1&x-signature=x", ""),
             ("q-sign-algorithm=sha1&q-signature=x", ""),
-            ("alt=media&token=t", "?alt=media"),
-            ("token=t", ""),
-            ("jwt=t", ""),
-            ("a=1&Access_Token=t&b=2#c", "?a=1&b=2#c"),
-            ("b=2&access_token=t#c", "?b=2#c"),
-            ("api_key=t&b=2", "?b=2"),
-            ("key=AIzaSy1&cx=2", "?cx=2"),
-            ("a=1&amp;token=t&amp;b=2", "?a=1&amp;b=2"),
-            ("a=1\\u0026token=t\\u0026b=2", "?a=1\\u0026b=2"),
+            ("alt=media&token=0a1B2c3D4e5F.6g-", "?alt=media"),
+            ("token=0a1B2c3D4e5F.6g-", ""),
+            ("jwt=0a1B2c3D4e5F.6g-", ""),
+            ("a=1&Access_Token=0a1B2c3D4e5F.6g-&b=2#c", "?a=1&b=2#c"),
+            ("b=2&access_token=0a1B2c3D4e5F.6g-#c", "?b=2#c"),
+            ("api_key=0a1B2c3D4e5F.6g-&b=2", "?b=2"),
+            ("key=AIzaSy1234567890&cx=2", "?cx=2"),
+            ("a=1&amp;token=0a1B2c3D4e5F.6g-&amp;b=2", "?a=1&amp;b=2"),
+            ("a=1\\u0026token=0a1B2c3D4e5F.6g-\\u0026b=2", "?a=1\\u0026b=2"),
         ] {
             let address = format!("https://a.example/b?{query}");
             let expected = format!("https://a.example/b{left}");
@@ -213,6 +224,11 @@ mod tests {
             "key=value",
             "token",
             "token=",
+            "token=1234",
+            "a=1&token=${token}&b=2",
+            "token={access_token_1}",
+            "access_token=YOUR_ACCESS_TOKEN",
+            "access_token=your-access-token-here",
             "a=token=b",
             "tokens=1",
             "design=1",
