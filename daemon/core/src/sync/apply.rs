@@ -28,7 +28,7 @@ use crate::{
         counters::{CounterSet, Marked},
         entries::{self, AppliedSeries, Place, StoredChange},
         large::{self, Content, PART},
-        payload::{ContributionPayload, EXPORT, EditPayload, Payload, contribution_key},
+        payload::{ContributionPayload, EXPORT, EditPayload, Payload},
     },
 };
 
@@ -102,6 +102,9 @@ impl Sync {
 
 /// What a change says, as far as this store and this program can tell.
 enum Reading {
+    /// The piece of evidence or the contribution with this key, for the import that brought it.
+    Item(EvidenceKey),
+    /// Anything else.
     Payload(Box<Payload>),
     /// It says nothing by itself, or is a change of the own series, which has taken effect.
     Nothing,
@@ -266,13 +269,23 @@ impl<'a> Applier<'a> {
             Err(error) => return Ok(Reading::Invalid(error.to_string())),
         };
         let refusal = match &payload {
+            // Its key needs the digests of all messages: it is computed once.
+            Payload::Contribution(part) => {
+                return Ok(match check::contribution(part) {
+                    Ok(key) => Reading::Item(key),
+                    Err(reason) => Reading::Invalid(reason),
+                });
+            }
             Payload::Continuation(continuation) => {
                 self.refused_continuation(change.change().origin, continuation)?
             }
             payload => check::refusal(self.store, payload)?,
         };
         Ok(match refusal {
-            None => Reading::Payload(Box::new(payload)),
+            None => match payload {
+                Payload::Evidence(key, _) => Reading::Item(key),
+                payload => Reading::Payload(Box::new(payload)),
+            },
             Some(_) if kind == EXPORT => Reading::UnknownKind,
             Some(reason) => Reading::Invalid(reason),
         })
@@ -290,6 +303,10 @@ impl<'a> Applier<'a> {
             Reading::Nothing | Reading::Invalid(_) => {}
             Reading::Missing => self.applied.missing += 1,
             Reading::UnknownKind => self.note_unknown(origin, head.counter)?,
+            Reading::Item(key) => {
+                self.note_item(key, &moment)?;
+                self.step_bytes += change.change().payload.length;
+            }
             Reading::Payload(payload) => {
                 let done = [entries::put_applied(origin, &position)];
                 if self.take(*payload, &moment, done.to_vec())? == Flushed::Refused {
@@ -342,11 +359,8 @@ impl<'a> Applier<'a> {
                 self.steps.push(EditStep { causality: Causality::assigned([moment.dot]), ..step });
                 self.applied.edits += 1;
             }
-            Payload::Evidence(key, _) => self.note_item(key, moment)?,
-            Payload::Contribution(contribution) => {
-                let key = contribution_key(&contribution).map_err(|_| UNREADABLE)?;
-                self.note_item(key, moment)?;
-            }
+            // An item of an import.
+            Payload::Evidence(..) | Payload::Contribution(_) => {}
             Payload::Import(import) => return self.import(*import, moment, done),
             Payload::Undo(undo) => self.undo(undo, moment, done)?,
             Payload::Erasure(erasure) => {

@@ -33,7 +33,7 @@ pub(super) fn refusal(store: &Store, payload: &Payload) -> Result<Option<String>
             Ok(item) => item.map(|item| refused_evidence(store, &item)).transpose()?.flatten(),
             Err(reason) => Some(reason),
         },
-        Payload::Contribution(part) | Payload::Recording(part) => refused_contribution(part),
+        Payload::Contribution(part) | Payload::Recording(part) => contribution(part).err(),
         Payload::Import(import) => MergedImport::read(import).err(),
         Payload::Remainder(_, json) => match EvidenceItem::decode(json) {
             Ok(Some(EvidenceItem::Stored(_))) => None,
@@ -114,16 +114,20 @@ fn refused(store: &Store, change: Change) -> Result<Option<String>, SyncError> {
     }
 }
 
-fn refused_contribution(contribution: &ContributionPayload) -> Option<String> {
+/// Returns the key of what was reported about a conversation.
+///
+/// # Errors
+/// Why it cannot take effect.
+pub(super) fn contribution(contribution: &ContributionPayload) -> Result<EvidenceKey, String> {
     let id = &contribution.conversation;
     if id.is_empty() || id_too_long(id) || provenance::is_reserved(id) {
-        return Some(format!("{id:?} cannot be the id of a conversation"));
+        return Err(format!("{id:?} cannot be the id of a conversation"));
     }
     let mut ids = BTreeSet::new();
     for node in &contribution.nodes {
         if node.id.is_empty() || id_too_long(&node.id) || !ids.insert(&node.id) {
-            return Some(format!("{:?} cannot be the id of a message, or two messages have it", node.id));
+            return Err(format!("{:?} cannot be the id of a message, or two messages have it", node.id));
         }
     }
-    contribution_key(contribution).err().map(|error| error.to_string())
+    contribution_key(contribution).map_err(|error| error.to_string())
 }

@@ -9,7 +9,7 @@ use crate::series::{
     counters::{CounterSet, Marked},
     entries,
     large::{self, PART},
-    payload::{KNOWN_KINDS, Payload},
+    payload::KNOWN_KINDS,
 };
 
 impl Applier<'_> {
@@ -84,9 +84,12 @@ impl Applier<'_> {
     fn late_change(&mut self, moment: &Moment) -> Result<(), SyncError> {
         let stored = entries::change(self.store, moment.origin, moment.counter)?.ok_or(UNREADABLE)?;
         match self.read(&stored)? {
-            Reading::Payload(payload) => {
+            Reading::Item(key) => {
                 // An import may have brought it before it was taken back.
-                self.pieces_came |= matches!(*payload, Payload::Evidence(..) | Payload::Contribution(_));
+                self.pieces_came = true;
+                self.note_item(key, moment)
+            }
+            Reading::Payload(payload) => {
                 if self.take(*payload, moment, Vec::new())? == Flushed::Refused {
                     tracing::warn!(origin = %moment.origin, counter = moment.counter.get(), "a change cannot take effect");
                 }
