@@ -73,7 +73,7 @@ use crate::{
     series::{
         LocalSeries, NewPlace, SeriesStoreError, applied_frontier,
         counters::{CounterSet, Marked},
-        entries::{self, Place},
+        entries::{self, PayloadPlace},
         payload::{AgentMemoryPayload, Payload},
     },
 };
@@ -210,7 +210,7 @@ impl Sync {
         let mut first = vec![
             entries::put_own(origin),
             entries::put_origins(&[origin]),
-            entries::put_change(&genesis, &Place::Inline),
+            entries::put_change(&genesis, &PayloadPlace::Inline),
         ];
         let mut series = LocalSeries::begun(author, seen);
         first.extend(record::earlier_edits(store, &mut series)?);
@@ -294,7 +294,7 @@ impl Sync {
         origins.push(origin);
         let mut changes = entries::replace_own(store, origin)?;
         changes.push(entries::put_origins(&origins));
-        changes.push(entries::put_change(&genesis, &Place::Inline));
+        changes.push(entries::put_change(&genesis, &PayloadPlace::Inline));
         let (series, applied) = LocalSeries::begun(author, seen).into_changes(store)?;
         changes.extend(series.into_iter().chain(applied));
         self.0.commit_entries(changes)?;

@@ -46,7 +46,7 @@ const CHANGE: &str = "change ";
 #[derive(Debug)]
 pub(crate) struct StoredChange {
     pub(crate) change: SignedChange,
-    pub(crate) place: Place,
+    pub(crate) place: PayloadPlace,
 }
 
 /// Where a contribution is, with what was sent with it and may have changed since.
@@ -64,7 +64,7 @@ pub(crate) struct ContributionPlace {
 
 /// Where the payload of a change is.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Place {
+pub(crate) enum PayloadPlace {
     /// Not in this store: it was withheld or erased.
     Absent,
     /// With the change.
@@ -171,7 +171,7 @@ pub(crate) fn change(
 }
 
 /// Returns the ledger change that stores a change.
-pub(crate) fn put_change(change: &SignedChange, place: &Place) -> Change {
+pub(crate) fn put_change(change: &SignedChange, place: &PayloadPlace) -> Change {
     let id = change_id(change.change().origin, change.change().counter);
     put(id, StoredChange::encode(change, place))
 }
@@ -186,8 +186,8 @@ pub(crate) fn without_erased(
         return Ok(None);
     }
     let StoredChange { change, place } = StoredChange::decode(value).ok_or(SeriesStoreError::Unreadable)?;
-    let erased = place == Place::Inline && erased(&change);
-    Ok(erased.then(|| StoredChange::encode(&change, &Place::Absent)))
+    let erased = place == PayloadPlace::Inline && erased(&change);
+    Ok(erased.then(|| StoredChange::encode(&change, &PayloadPlace::Absent)))
 }
 
 /// Returns the change with which a piece of evidence or a contribution first came.
@@ -325,16 +325,16 @@ pub(crate) fn put_known_kinds(kinds: u16) -> Change {
 }
 
 impl StoredChange {
-    fn encode(change: &SignedChange, place: &Place) -> Vec<u8> {
+    fn encode(change: &SignedChange, place: &PayloadPlace) -> Vec<u8> {
         let mut value = Vec::new();
         match place {
-            Place::Absent => value.push(0),
-            Place::Inline => value.push(1),
-            Place::Evidence(salt, key) => {
+            PayloadPlace::Absent => value.push(0),
+            PayloadPlace::Inline => value.push(1),
+            PayloadPlace::Evidence(salt, key) => {
                 value.push(2);
                 value.extend_from_slice(&[*salt, *key].concat());
             }
-            Place::Contribution(salt, key, place) => {
+            PayloadPlace::Contribution(salt, key, place) => {
                 value.push(3);
                 value.extend_from_slice(&[*salt, *key].concat());
                 // Text, numbers and lists of these: it can always be written.
@@ -343,8 +343,11 @@ impl StoredChange {
                 value.extend_from_slice(&place);
             }
         }
-        let change =
-            if *place == Place::Inline { change.encode() } else { change.clone().without_payload().encode() };
+        let change = if *place == PayloadPlace::Inline {
+            change.encode()
+        } else {
+            change.clone().without_payload().encode()
+        };
         value.extend_from_slice(&change);
         value
     }
@@ -352,18 +355,18 @@ impl StoredChange {
     fn decode(value: &[u8]) -> Option<Self> {
         let (tag, rest) = value.split_first()?;
         let (place, rest) = match tag {
-            0 => (Place::Absent, rest),
-            1 => (Place::Inline, rest),
+            0 => (PayloadPlace::Absent, rest),
+            1 => (PayloadPlace::Inline, rest),
             2 | 3 => {
                 let (salt, rest) = rest.split_first_chunk()?;
                 let (key, rest) = rest.split_first_chunk()?;
                 if *tag == 2 {
-                    (Place::Evidence(*salt, *key), rest)
+                    (PayloadPlace::Evidence(*salt, *key), rest)
                 } else {
                     let (length, rest) = rest.split_first_chunk::<4>()?;
                     let length = usize::try_from(u32::from_be_bytes(*length)).ok()?;
                     let (place, rest) = rest.split_at_checked(length)?;
-                    (Place::Contribution(*salt, *key, serde_json::from_slice(place).ok()?), rest)
+                    (PayloadPlace::Contribution(*salt, *key, serde_json::from_slice(place).ok()?), rest)
                 }
             }
             _ => return None,

@@ -15,7 +15,7 @@ use satchel_sync::{
 use super::{
     LATEST_MICROS, SeriesStoreError,
     counters::{CounterSet, Marked},
-    entries::{self, AppliedSeries, ContributionPlace, Place, StoredChange, StoredUndo},
+    entries::{self, AppliedSeries, ContributionPlace, PayloadPlace, StoredChange, StoredUndo},
     large::{JOINED, Joined, PART, PART_BYTES},
     payload::{EditPayload, Payload, SALT_BYTES, UndoPayload},
 };
@@ -99,10 +99,10 @@ impl LocalSeries {
         let bytes = payload.encode(salt).map_err(|_| SeriesStoreError::Unreadable)?;
         let large = bytes.len() > MAX_INLINE_BYTES;
         let (place, item) = match place {
-            NewPlace::Inline => (Place::Inline, None),
-            NewPlace::InlineItem(key) => (Place::Inline, Some(key)),
-            NewPlace::Evidence(key) => (Place::Evidence(salt, key), Some(key)),
-            NewPlace::Contribution(key, place) => (Place::Contribution(salt, key, place), Some(key)),
+            NewPlace::Inline => (PayloadPlace::Inline, None),
+            NewPlace::InlineItem(key) => (PayloadPlace::Inline, Some(key)),
+            NewPlace::Evidence(key) => (PayloadPlace::Evidence(salt, key), Some(key)),
+            NewPlace::Contribution(key, place) => (PayloadPlace::Contribution(salt, key, place), Some(key)),
         };
         let counter = if large {
             self.append_parts(kind, bytes.get(SALT_BYTES..).unwrap_or_default())?
@@ -117,14 +117,20 @@ impl LocalSeries {
     fn append_parts(&mut self, kind: Kind, content: &[u8]) -> Result<Counter, SeriesStoreError> {
         let joined = Joined::of(kind, content).ok_or(SeriesStoreError::TooLarge(content.len()))?;
         for part in content.chunks(PART_BYTES) {
-            self.append_one(PART, salted(new_salt()?, part), &Place::Inline)?;
+            self.append_one(PART, salted(new_salt()?, part), &PayloadPlace::Inline)?;
         }
-        let counter = self.append_one(JOINED, salted(new_salt()?, &joined.encode()), &Place::Inline)?;
+        let counter =
+            self.append_one(JOINED, salted(new_salt()?, &joined.encode()), &PayloadPlace::Inline)?;
         self.joined.push(counter);
         Ok(counter)
     }
 
-    fn append_one(&mut self, kind: Kind, bytes: Vec<u8>, place: &Place) -> Result<Counter, SeriesStoreError> {
+    fn append_one(
+        &mut self,
+        kind: Kind,
+        bytes: Vec<u8>,
+        place: &PayloadPlace,
+    ) -> Result<Counter, SeriesStoreError> {
         let change = self.author.append(kind, bytes, &self.seen)?;
         self.written.push(entries::put_change(&change, place));
         Ok(change.change().counter)

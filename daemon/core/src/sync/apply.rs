@@ -26,7 +26,7 @@ use crate::{
     series::{
         continuations::Continuations,
         counters::{CounterSet, Marked},
-        entries::{self, AppliedSeries, Place, StoredChange},
+        entries::{self, AppliedSeries, PayloadPlace, StoredChange},
         large::{self, Content, PART},
         payload::{ContributionPayload, EXPORT, EditPayload, Payload},
     },
@@ -253,7 +253,7 @@ impl<'a> Applier<'a> {
         if matches!(change.change().kind, Kind::GENESIS | PART) {
             return Ok(Reading::Nothing);
         }
-        if matches!(stored.place, Place::Evidence(..) | Place::Contribution(..)) {
+        if matches!(stored.place, PayloadPlace::Evidence(..) | PayloadPlace::Contribution(..)) {
             return Ok(Reading::Nothing);
         }
         let (kind, content) = match large::content(self.store, change)? {

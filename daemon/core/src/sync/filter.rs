@@ -26,7 +26,7 @@ use crate::{
     provenance::{self, ContributionKind, EvidenceItem, EvidenceKey, contributed_keys},
     series::{
         counters::{CounterSet, Marked},
-        entries::{self, Place, StoredChange},
+        entries::{self, PayloadPlace, StoredChange},
         large::{self, Content, JOINED, PART},
         payload::{ContributionPayload, Payload, decode_keys},
     },
@@ -92,26 +92,26 @@ impl<'a> PayloadFilter<'a> {
             _ => {}
         }
         match &stored.place {
-            Place::Absent => Ok(false),
-            Place::Contribution(_, _, place) => {
+            PayloadPlace::Absent => Ok(false),
+            PayloadPlace::Contribution(_, _, place) => {
                 if let Some(included) = self.shown_conversation(&place.conversation)? {
                     return Ok(included);
                 }
                 let (entry, provenance) = provenance::resolve(self.store, place.entry.clone())?;
                 self.includes_group(entry, provenance.shown)
             }
-            Place::Evidence(_, key) => match self.store.evidence(*key)? {
+            PayloadPlace::Evidence(_, key) => match self.store.evidence(*key)? {
                 Some(evidence) => self.sends_evidence(&evidence.json),
                 None => Ok(false),
             },
-            Place::Inline => self.sends_content(stored),
+            PayloadPlace::Inline => self.sends_content(stored),
         }
     }
 
     /// Returns whether a change has a payload here that is not sent although it has taken effect.
     pub(super) fn withholds(&mut self, stored: &StoredChange) -> Result<bool, SyncError> {
         let change = stored.change.change();
-        Ok(stored.place != Place::Absent
+        Ok(stored.place != PayloadPlace::Absent
             && self.has_taken_effect(change.origin, change.counter)?
             && !self.sends(stored)?)
     }

@@ -28,7 +28,7 @@ use crate::{
     series::{
         LocalSeries, NewPlace, SeriesStoreError,
         continuations::{Continuations, ContinuedBranch},
-        entries::{self, AppliedSeries, Place, StoredChange},
+        entries::{self, AppliedSeries, PayloadPlace, StoredChange},
         payload::{CONTINUATION, EARLIER_EDIT, Payload},
     },
 };
@@ -282,7 +282,7 @@ fn begun(store: &Store, genesis: &satchel_sync::SignedChange) -> Result<Vec<Chan
     origins.push(origin);
     let mut changes = entries::replace_own(store, origin)?;
     changes.push(entries::put_origins(&origins));
-    changes.push(entries::put_change(genesis, &Place::Inline));
+    changes.push(entries::put_change(genesis, &PayloadPlace::Inline));
     Ok(changes)
 }
 

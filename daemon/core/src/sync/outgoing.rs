@@ -13,7 +13,7 @@ use super::{
 use crate::{
     provenance::{self, EvidenceKey, PurgedData},
     series::{
-        entries::{self, ContributionPlace, Place, StoredChange},
+        entries::{self, ContributionPlace, PayloadPlace, StoredChange},
         large,
         payload::{Payload, SALT_BYTES, is_erased},
     },
@@ -108,9 +108,9 @@ pub(super) fn change_at(
 pub(super) fn change(store: &Store, stored: StoredChange) -> Result<SignedChange, SyncError> {
     let StoredChange { change, place } = stored;
     let payload = match place {
-        Place::Absent | Place::Inline => None,
-        Place::Evidence(salt, key) => evidence_payload(store, salt, key)?,
-        Place::Contribution(salt, key, place) => contribution(store, salt, key, *place)?,
+        PayloadPlace::Absent | PayloadPlace::Inline => None,
+        PayloadPlace::Evidence(salt, key) => evidence_payload(store, salt, key)?,
+        PayloadPlace::Contribution(salt, key, place) => contribution(store, salt, key, *place)?,
     };
     // Bytes that differ from those that were signed are not sent: the evidence was replaced or erased since.
     Ok(payload.and_then(|bytes| change.clone().with_payload(bytes).ok()).unwrap_or(change))

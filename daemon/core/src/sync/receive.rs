@@ -15,7 +15,7 @@ use crate::{
     series::{
         continuations::Continuations,
         counters::{CounterSet, Marked},
-        entries::{self, Place},
+        entries::{self, PayloadPlace},
         large::{self, Content, PART},
         payload::is_erased,
     },
@@ -133,7 +133,7 @@ impl Receiver<'_> {
             }
             (Ok(Accepted::Repeated), held) => {
                 self.received.repeated += 1;
-                let lacking = held.is_some_and(|stored| stored.place == Place::Absent);
+                let lacking = held.is_some_and(|stored| stored.place == PayloadPlace::Absent);
                 if lacking
                     && change.payload().is_some()
                     && self.store(&change)?
@@ -224,7 +224,7 @@ impl Receiver<'_> {
             self.commit()?;
         }
         let keeps = change.payload().is_some() && !self.is_erased(change)?;
-        let place = if keeps { Place::Inline } else { Place::Absent };
+        let place = if keeps { PayloadPlace::Inline } else { PayloadPlace::Absent };
         self.pending.push(entries::put_change(change, &place));
         let (origin, counter) = (change.change().origin, change.change().counter);
         self.note_withheld(change, keeps)?;
@@ -233,7 +233,7 @@ impl Receiver<'_> {
         } else {
             for part in parts {
                 if let Some(part) = entries::change(self.store, origin, part)? {
-                    self.pending.push(entries::put_change(&part.change, &Place::Absent));
+                    self.pending.push(entries::put_change(&part.change, &PayloadPlace::Absent));
                 }
             }
         }
@@ -254,7 +254,7 @@ impl Receiver<'_> {
         }
         for counter in large::parts_of(&joined).into_iter().chain([at]) {
             if let Some(stored) = entries::change(self.store, origin, counter)? {
-                self.pending.push(entries::put_change(&stored.change, &Place::Absent));
+                self.pending.push(entries::put_change(&stored.change, &PayloadPlace::Absent));
             }
         }
         self.commit()?;

@@ -17,7 +17,7 @@ use super::{PayloadRange, RecordFilter, Sync, SyncError, UNREADABLE, filter::Pay
 use crate::{
     provenance::PurgeRecord,
     purge::record_purge,
-    series::entries::{self, Place, StoredChange},
+    series::entries::{self, PayloadPlace, StoredChange},
 };
 
 /// What was taken out.
@@ -118,7 +118,7 @@ fn holds_payload(store: &Store, withheld: &[PayloadRange]) -> Result<bool, SyncE
         let mut next = Some(range.first);
         while let Some(counter) = next.filter(|counter| *counter <= range.last) {
             let Some(stored) = entries::change(store, range.origin, counter)? else { break };
-            if stored.place == Place::Inline {
+            if stored.place == PayloadPlace::Inline {
                 return Ok(true);
             }
             next = counter.next();

@@ -40,7 +40,7 @@ impl ServerEntry {
 
 /// Where an entry is, and whose.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(super) struct EntryLocation<'a> {
     pub(super) format: ConfigFormat,
     /// The name of the server.
     pub(super) name: &'a str,
@@ -78,7 +78,11 @@ pub(super) enum EditError {
 ///
 /// # Errors
 /// If the text is not valid, or the server of this name is not ours.
-pub(super) fn install(text: &str, place: Place<'_>, entry: &ServerEntry) -> Result<Edited, EditError> {
+pub(super) fn install(
+    text: &str,
+    place: EntryLocation<'_>,
+    entry: &ServerEntry,
+) -> Result<Edited, EditError> {
     let (mark, bare) = split_mark(text);
     let mut edited = match place.format {
         ConfigFormat::Json { key, typed } => json::install(bare, (key, typed), place, entry),
@@ -93,7 +97,7 @@ pub(super) fn install(text: &str, place: Place<'_>, entry: &ServerEntry) -> Resu
 ///
 /// # Errors
 /// If the text is not valid, or the server of this name is not ours.
-pub(super) fn uninstall(text: &str, place: Place<'_>) -> Result<Edited, EditError> {
+pub(super) fn uninstall(text: &str, place: EntryLocation<'_>) -> Result<Edited, EditError> {
     let (mark, bare) = split_mark(text);
     let mut edited = match place.format {
         ConfigFormat::Json { key, .. } => json::uninstall(bare, key, place),

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use self::file::{ConfigFile, PreparedFile};
 use super::{
-    config_edit::{self, EditError, Place, ServerEntry},
+    config_edit::{self, EditError, EntryLocation, ServerEntry},
     programs::ProgramConfig,
 };
 use crate::cli::{
@@ -113,8 +113,8 @@ async fn uninstall(
     Ok(Exit::Done)
 }
 
-fn place<'a>(config: &ProgramConfig, args: &'a McpEntryArgs, executable: &'a Path) -> Place<'a> {
-    Place { format: config.format, name: &args.name, executable }
+fn place<'a>(config: &ProgramConfig, args: &'a McpEntryArgs, executable: &'a Path) -> EntryLocation<'a> {
+    EntryLocation { format: config.format, name: &args.name, executable }
 }
 
 /// Checks that the program is installed, or that the folder of the file that was named exists.

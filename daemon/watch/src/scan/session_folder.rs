@@ -115,7 +115,7 @@ impl FolderFs for SessionFolder {
 }
 
 /// Where a name is.
-struct Place {
+struct NameLocation {
     /// The folder that contains it, and its name there.
     folder: OwnedFd,
     name: OsString,
@@ -125,7 +125,7 @@ struct Place {
 
 impl SessionFolder {
     /// Opens the folder that contains `path`, without following links; none if there is none, or a name is ignored.
-    fn find(&self, path: &Path) -> io::Result<Option<Place>> {
+    fn find(&self, path: &Path) -> io::Result<Option<NameLocation>> {
         let Some(name) = path.file_name() else { return Ok(None) };
         let (mut folder, mut above) = (self.0.open_root()?, PathBuf::new());
         let mut session = None;
@@ -137,7 +137,7 @@ impl SessionFolder {
             folder = opened;
             above.push(step);
         }
-        Ok((!self.0.is_ignored(name)).then(|| Place { folder, name: name.to_owned(), session }))
+        Ok((!self.0.is_ignored(name)).then(|| NameLocation { folder, name: name.to_owned(), session }))
     }
 
     /// Opens a folder in `folder`; none if it is ignored, or is not a folder.
@@ -191,7 +191,7 @@ impl SessionFolder {
     }
 
     /// Returns a hash over the files in the folder of the session `name`; 0 if it has none.
-    fn below_session(&self, place: &Place, name: &OsStr) -> io::Result<u64> {
+    fn below_session(&self, place: &NameLocation, name: &OsStr) -> io::Result<u64> {
         if !names::has_lines(&place.name) {
             return Ok(0);
         }

@@ -16,7 +16,7 @@ use crate::{
     series::{
         continuations::ContinuedBranch,
         counters::{CounterSet, Marked},
-        entries::{self, AppliedSeries, Place, StoredChange, StoredUndo},
+        entries::{self, AppliedSeries, PayloadPlace, StoredChange, StoredUndo},
         large::{self, Content},
         payload::{Payload, contribution_key},
     },
@@ -63,7 +63,9 @@ fn moved_payload(
     let change = stored.change.change();
     let Some((by, counter)) = branch.moved((change.origin, change.counter)) else { return Ok(None) };
     let repeated = entries::change(store, by, counter)?;
-    let Some(repeated) = repeated.filter(|repeated| repeated.place == Place::Absent) else { return Ok(None) };
+    let Some(repeated) = repeated.filter(|repeated| repeated.place == PayloadPlace::Absent) else {
+        return Ok(None);
+    };
     // Both have the digest that the author has signed.
     let whole = match stored.change.payload() {
         Some(payload) => repeated.change.with_payload(payload.to_vec()).ok(),
@@ -79,7 +81,7 @@ fn completed_marks(store: &Store, branch: &ContinuedBranch) -> Result<Vec<Change
     for stored in branch_of(store, origin, base)? {
         let stored = stored?;
         let place = (origin, stored.change.change().counter);
-        if let Some((_, counter)) = branch.moved(place).filter(|_| stored.place != Place::Absent) {
+        if let Some((_, counter)) = branch.moved(place).filter(|_| stored.place != PayloadPlace::Absent) {
             withheld.remove(store, counter)?;
         }
     }
@@ -145,7 +147,7 @@ enum Brought {
 }
 
 fn brought(store: &Store, stored: &StoredChange) -> Result<Option<Brought>, SyncError> {
-    if let Place::Evidence(_, key) | Place::Contribution(_, key, _) = &stored.place {
+    if let PayloadPlace::Evidence(_, key) | PayloadPlace::Contribution(_, key, _) = &stored.place {
         return Ok(Some(Brought::Item(*key)));
     }
     let Content::Present(kind, content) = large::content(store, &stored.change)? else { return Ok(None) };
@@ -165,9 +167,9 @@ fn late_copies(store: &Store, branch: &ContinuedBranch) -> Result<Vec<Counter>, 
     for stored in branch_of(store, origin, base)? {
         let stored = stored?;
         let moved = branch.moved((origin, stored.change.change().counter));
-        if let Some((by, counter)) = moved.filter(|_| stored.place == Place::Absent) {
+        if let Some((by, counter)) = moved.filter(|_| stored.place == PayloadPlace::Absent) {
             let repeated = entries::change(store, by, counter)?;
-            late.extend(repeated.filter(|repeated| repeated.place != Place::Absent).map(|_| counter));
+            late.extend(repeated.filter(|repeated| repeated.place != PayloadPlace::Absent).map(|_| counter));
         }
     }
     Ok(late)

@@ -21,7 +21,7 @@ use crate::{
     purge::planned_revocation,
     series::{
         edit_origin,
-        entries::{Place, StoredChange},
+        entries::{PayloadPlace, StoredChange},
         large::{self, Content, JOINED, PART},
         payload::{ContributionPayload, IMPORT, Payload, contribution_key},
     },
@@ -112,7 +112,7 @@ impl<'a> Plan<'a> {
     /// Notes what a change is about, and whether that stays.
     pub(super) fn find_records(&mut self, stored: &StoredChange) -> Result<(), SyncError> {
         let change = stored.change.change();
-        if stored.place == Place::Absent || matches!(change.kind, Kind::GENESIS | PART) {
+        if stored.place == PayloadPlace::Absent || matches!(change.kind, Kind::GENESIS | PART) {
             return Ok(());
         }
         let at = (change.origin, change.counter);
@@ -123,7 +123,7 @@ impl<'a> Plan<'a> {
         let found = WithheldChange { at: Some(at), parts: large::parts_of(&whole), ..found };
         if side == Side::Here || self.own.contains(&at.0) {
             self.made_here.extend(found.subjects);
-        } else if stored.place == Place::Inline && self.is_withheld(at.0, at.1) {
+        } else if stored.place == PayloadPlace::Inline && self.is_withheld(at.0, at.1) {
             self.changes.push(found);
         } else {
             self.kept.extend(found.subjects);

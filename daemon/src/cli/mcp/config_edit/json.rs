@@ -5,7 +5,7 @@ use jsonc_parser::{
     cst::{CstInputValue, CstNode, CstObject, CstObjectProp, CstRootNode},
 };
 
-use super::{EditError, Edited, Place, ServerEntry};
+use super::{EditError, Edited, EntryLocation, ServerEntry};
 
 const OPTIONS: ParseOptions = ParseOptions {
     allow_comments: true,
@@ -23,7 +23,7 @@ const OPTIONS: ParseOptions = ParseOptions {
 pub(super) fn install(
     text: &str,
     (key, typed): (&str, bool),
-    place: Place<'_>,
+    place: EntryLocation<'_>,
     entry: &ServerEntry,
 ) -> Result<Edited, EditError> {
     // An empty file is what is left of an interrupted write of other programs.
@@ -43,7 +43,11 @@ pub(super) fn install(
 }
 
 /// Makes an entry of ours start what `entry` says. Returns what it started before.
-fn update(known: &CstObjectProp, place: Place<'_>, entry: &ServerEntry) -> Result<ServerEntry, EditError> {
+fn update(
+    known: &CstObjectProp,
+    place: EntryLocation<'_>,
+    entry: &ServerEntry,
+) -> Result<ServerEntry, EditError> {
     let found = read_own(known, place)?;
     let known = object(known, place.name)?;
     for (key, value) in fields(entry) {
@@ -55,7 +59,7 @@ fn update(known: &CstObjectProp, place: Place<'_>, entry: &ServerEntry) -> Resul
     Ok(found)
 }
 
-pub(super) fn uninstall(text: &str, key: &str, place: Place<'_>) -> Result<Edited, EditError> {
+pub(super) fn uninstall(text: &str, key: &str, place: EntryLocation<'_>) -> Result<Edited, EditError> {
     let absent = || Ok(Edited { text: text.to_owned(), before: None });
     if text.trim().is_empty() {
         return absent();
@@ -69,7 +73,7 @@ pub(super) fn uninstall(text: &str, key: &str, place: Place<'_>) -> Result<Edite
 }
 
 /// Reads an entry, if it is ours.
-fn read_own(known: &CstObjectProp, place: Place<'_>) -> Result<ServerEntry, EditError> {
+fn read_own(known: &CstObjectProp, place: EntryLocation<'_>) -> Result<ServerEntry, EditError> {
     let found = read(known, place.name)?;
     if found.is_ours(place.executable) { Ok(found) } else { Err(EditError::Foreign(place.name.to_owned())) }
 }

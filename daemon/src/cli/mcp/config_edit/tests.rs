@@ -8,8 +8,8 @@ fn entry(device: &str) -> ServerEntry {
     ServerEntry { command: "/usr/bin/satchel".to_owned(), args: args.to_vec() }
 }
 
-fn place(format: ConfigFormat) -> Place<'static> {
-    Place { format, name: "satchel", executable: Path::new("/opt/satchel-x86_64") }
+fn place(format: ConfigFormat) -> EntryLocation<'static> {
+    EntryLocation { format, name: "satchel", executable: Path::new("/opt/satchel-x86_64") }
 }
 
 fn installed(text: &str, format: ConfigFormat) -> String {
@@ -99,7 +99,7 @@ fn check_foreign(text: &str, format: ConfigFormat) {
     let foreign = || EditError::Foreign("satchel".to_owned());
     assert_eq!(install(text, place(format), &entry("bot")), Err(foreign()), "{text}");
     assert_eq!(uninstall(text, place(format)), Err(foreign()), "{text}");
-    let other = uninstall(text, Place { name: "other", ..place(format) });
+    let other = uninstall(text, EntryLocation { name: "other", ..place(format) });
     assert_eq!(other, Ok(Edited { text: text.to_owned(), before: None }), "{text}");
 }
 

@@ -2,7 +2,7 @@
 
 use toml_edit::{Array, DocumentMut, Item, Table, TableLike, value};
 
-use super::{EditError, Edited, Place, ServerEntry};
+use super::{EditError, Edited, EntryLocation, ServerEntry};
 
 /// The end of a line on Windows. The library writes only the other one.
 const CRLF: &str = "\r\n";
@@ -10,7 +10,7 @@ const CRLF: &str = "\r\n";
 pub(super) fn install(
     text: &str,
     key: &str,
-    place: Place<'_>,
+    place: EntryLocation<'_>,
     entry: &ServerEntry,
 ) -> Result<Edited, EditError> {
     let mut document = parse(text)?;
@@ -35,7 +35,7 @@ pub(super) fn install(
     Ok(Edited { text: with_line_ends_of(text, &document)?, before })
 }
 
-pub(super) fn uninstall(text: &str, key: &str, place: Place<'_>) -> Result<Edited, EditError> {
+pub(super) fn uninstall(text: &str, key: &str, place: EntryLocation<'_>) -> Result<Edited, EditError> {
     let mut document = parse(text)?;
     let absent = || Ok(Edited { text: text.to_owned(), before: None });
     let Some(servers) = document.get_mut(key) else { return absent() };
@@ -47,7 +47,7 @@ pub(super) fn uninstall(text: &str, key: &str, place: Place<'_>) -> Result<Edite
 }
 
 /// Reads an entry, if it is ours.
-fn read_own(known: &dyn TableLike, place: Place<'_>) -> Result<ServerEntry, EditError> {
+fn read_own(known: &dyn TableLike, place: EntryLocation<'_>) -> Result<ServerEntry, EditError> {
     let found = read(known);
     if found.is_ours(place.executable) { Ok(found) } else { Err(EditError::Foreign(place.name.to_owned())) }
 }
