@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, io::BufRead};
 
-use crate::{Arena, Bundle, ErrorKind, ImportError, Parser, Reader, RecordKind, Sink, json::RepeatedKeys};
+use crate::{Arena, Bundle, ErrorKind, ImportError, Parser, Reader, RecordKind, Sink, json::RepeatedKeys, text};
 
 mod further;
 mod lists;
@@ -301,7 +301,7 @@ impl<'p> JsonArray<'p> {
                 Found::TooLong { head, offset, key } => (head, offset, key, false),
                 Found::Cut { .. } | Found::End => break,
             };
-            let (text, key) = (utf8(bytes), self.key(key));
+            let (text, key) = (text::of_utf8(bytes), self.key(key));
             let (text, repeated) = (&*text, &repeated);
             let element = Element { text, arena: &arena, repeated, path, key, index, offset, whole };
             // Only a sample has a head, and nothing follows it.
@@ -330,7 +330,7 @@ impl<'p> JsonArray<'p> {
             let (path, index) = (self.path, outcome.elements);
             match walk.next().map_err(|error| error.at(file))? {
                 Found::Element { bytes, offset, key } => {
-                    let (text, key) = (utf8(bytes), self.key(key));
+                    let (text, key) = (text::of_utf8(bytes), self.key(key));
                     let (arena, repeated) = (&arena, &repeated);
                     let element =
                         Element { text: &text, arena, repeated, path, key, index, offset, whole: true };
@@ -387,11 +387,6 @@ impl<'p> JsonArray<'p> {
 /// The place of an element: by its name if it is a member of an object, otherwise by its index.
 fn locator(path: &str, key: Option<&str>, index: u64) -> String {
     key.map_or_else(|| format!("{path}[{index}]"), |key| format!("{path}.{key}"))
-}
-
-/// The bytes as text. Checks a whole element at once.
-fn utf8(bytes: &[u8]) -> Cow<'_, str> {
-    simdutf8::basic::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }
 
 #[cfg(test)]

@@ -115,8 +115,14 @@ impl Reader {
         Self { chunk_size: u32::try_from(bytes).unwrap_or(CHUNK).clamp(1, CHUNK), ..self }
     }
 
-    /// Moves to `offset`, in bytes from the start of the file.
+    /// Moves to `offset`, in bytes from the start of the file. What was read ahead is not read again.
     pub fn seek(&mut self, offset: u64) -> Result<(), ImportError> {
+        let start = self.position - self.chunk.len() as u64;
+        let inside = offset.checked_sub(start).and_then(|at| usize::try_from(at).ok());
+        if let Some(at) = inside.filter(|at| *at < self.chunk.len()) {
+            self.at = at;
+            return Ok(());
+        }
         self.file.seek(offset)?;
         self.chunk.clear();
         self.at = 0;

@@ -89,6 +89,8 @@ pub struct Parser<'a> {
     scratch: Vec<u8>,
     /// The keys of the open objects, if repeated keys are reported.
     keys: Option<Keys<'a>>,
+    /// Whether something was read that [`Parser::raw_value`] rewrites.
+    irregular: bool,
 }
 
 /// The position between two calls.
@@ -105,7 +107,7 @@ enum State {
 impl<'a> Parser<'a> {
     /// Starts at the first byte of `text`. Decoded strings are allocated in `arena`.
     pub fn new(text: &'a str, arena: &'a Arena) -> Self {
-        Self { text, at: 0, depth: 0, state: State::Pending, arena, scratch: Vec::new(), keys: None }
+        Self { text, at: 0, depth: 0, state: State::Pending, arena, scratch: Vec::new(), keys: None, irregular: false }
     }
 
     /// Like [`Parser::new`], and adds to `repeated` the keys that [`Parser::key`] returns twice for one object.

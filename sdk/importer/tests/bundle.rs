@@ -36,6 +36,18 @@ fn a_reader_streams_and_seeks() -> Result<(), ImportError> {
     assert_eq!(reader.fill_buf()?.first(), bytes.get(300_000));
     reader.consume(10);
     assert_eq!(reader.position(), 300_010);
+    let so_far = bundle.bytes_read();
+    for offset in [300_000, 300_700, 300_001] {
+        reader.seek(offset)?;
+        let next = bytes.get(usize::try_from(offset).expect("it is small"));
+        assert_eq!((reader.position(), reader.fill_buf()?.first()), (offset, next));
+    }
+    assert_eq!(bundle.bytes_read(), so_far, "it is in memory");
+    for offset in [299_999, 700_000, 0] {
+        reader.seek(offset)?;
+        let next = bytes.get(usize::try_from(offset).expect("it is small"));
+        assert_eq!((reader.position(), reader.fill_buf()?.first()), (offset, next));
+    }
     Ok(())
 }
 

@@ -2,9 +2,9 @@
 
 use super::{
     JsonError, MAX_DEPTH, Parser, State, number,
-    string::{UNICODE_ESCAPE, character_escape},
+    string::{UNICODE_ESCAPE, character_escape, simple_escape},
 };
-use crate::simd::plain_length;
+use crate::simd::{plain_length, plain_length_between};
 
 impl<'a> Parser<'a> {
     /// Skips the next value.
@@ -20,6 +20,7 @@ impl<'a> Parser<'a> {
         self.peek();
         let start = self.at;
         let irregular = self.walk()?;
+        self.irregular |= irregular;
         self.state = State::Taken;
         let raw = self.slice(start, self.at);
         Ok(if irregular { self.arena.alloc_str(&repair(raw, self.arena)) } else { raw })
@@ -122,27 +123,35 @@ impl<'a> Parser<'a> {
 
     /// Continues a string at its first escape or raw control character.
     fn skip_escaped_string(&mut self, irregular: &mut bool) -> Result<(), JsonError> {
+        let bytes = self.text.as_bytes();
+        // A local variable stays in a register.
+        let mut at = self.at;
         loop {
-            while character_escape(self.text.as_bytes(), self.at).is_some() {
-                self.at += UNICODE_ESCAPE;
+            while character_escape(bytes, at).is_some() {
+                at += UNICODE_ESCAPE;
             }
-            match self.byte() {
+            match bytes.get(at) {
+                Some(b'\\') if simple_escape(bytes.get(at + 1)).is_some() => at += 2,
                 Some(b'\\') => {
+                    self.at = at;
                     *irregular |= self.read_escape()?.is_none();
-                    continue;
+                    at = self.at;
                 }
                 Some(b'"') => {
-                    self.at += 1;
+                    self.at = at + 1;
                     return Ok(());
                 }
                 Some(0..b' ') => {
                     *irregular = true;
-                    self.at += 1;
+                    at += 1;
                 }
                 Some(_) => {}
-                None => return Err(self.error("the text ends inside a string")),
+                None => {
+                    self.at = at;
+                    return Err(self.error("the text ends inside a string"));
+                }
             }
-            self.at += plain_length(self.text.as_bytes().get(self.at..).unwrap_or_default());
+            at += plain_length_between(bytes.get(at..).unwrap_or_default());
         }
     }
 

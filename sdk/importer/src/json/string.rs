@@ -62,11 +62,14 @@ impl<'a> Parser<'a> {
                 }
                 Some(b'\\') => {
                     self.at = at;
-                    let character = self.read_escape()?.unwrap_or(char::REPLACEMENT_CHARACTER);
+                    let character = self.read_escape()?;
+                    self.irregular |= character.is_none();
+                    let character = character.unwrap_or(char::REPLACEMENT_CHARACTER);
                     decoded.push(character.encode_utf8(&mut [0; 4]).as_bytes());
                     at = self.at;
                 }
                 Some(&control @ 0..b' ') => {
+                    self.irregular = true;
                     decoded.push_byte(control);
                     at += 1;
                 }
@@ -114,7 +117,7 @@ impl<'a> Parser<'a> {
 
 /// The ASCII character of a backslash and `letter`; none for `u`.
 #[inline]
-fn simple_escape(letter: Option<&u8>) -> Option<u8> {
+pub(super) fn simple_escape(letter: Option<&u8>) -> Option<u8> {
     Some(match letter? {
         b'n' => b'\n',
         byte @ (b'"' | b'\\' | b'/') => *byte,

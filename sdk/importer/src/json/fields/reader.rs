@@ -3,7 +3,7 @@
 use super::Fields;
 use crate::{
     Arena,
-    json::{JsonError, Parser, Value},
+    json::{JsonError, Kind, Parser, Value},
 };
 
 /// Reads [`Fields`] with limits of its own. Objects and arrays inside the fields are read by the same reader.
@@ -60,6 +60,59 @@ impl FieldReader {
             }
         }
         Ok(fields)
+    }
+
+    /// Takes the next value if it is an object, without reading it twice: its fields, and its JSON text. Returns none, and does not take
+    /// it, if it is something else, is invalid, or has what [`Parser::raw_value`] rewrites. Repeated keys in it are not reported.
+    ///
+    /// The same as [`Value::read`] and [`FieldReader::of`], which read all that this does not.
+    pub fn attempt<'a>(self, json: &mut Parser<'a>) -> Option<(Fields<'a>, &'a str)> {
+        let before = std::mem::take(&mut json.irregular);
+        let found = json.attempt(|json| {
+            if json.kind()? != Kind::Object {
+                return Ok(None);
+            }
+            let start = json.at;
+            let fields = self.read(json)?;
+            Ok((!json.irregular).then(|| (fields, json.slice(start, json.at))))
+        });
+        json.irregular |= before;
+        found
+    }
+
+    /// Takes the next value as [`Value::read`] does, and if it is an object, its fields too.
+    ///
+    /// # Errors
+    /// Those of [`Value::read`] and [`FieldReader::of`].
+    pub fn read_value<'a>(
+        self,
+        json: &mut Parser<'a>,
+    ) -> Result<(Value<'a>, Option<Fields<'a>>), JsonError> {
+        if let Some((fields, raw)) = self.attempt(json) {
+            return Ok((Value::Raw(raw), Some(fields)));
+        }
+        let value = Value::read(json)?;
+        Ok((value, self.of(value, json.arena())?))
+    }
+
+    /// The items of an array as [`FieldReader::items`] returns them, with the fields of those that are objects.
+    ///
+    /// # Errors
+    /// Those of [`FieldReader::items`], and if an object in it has too many fields.
+    pub fn item_fields<'a>(
+        self,
+        raw: &'a str,
+        arena: &'a Arena,
+    ) -> Result<Vec<(Value<'a>, Option<Fields<'a>>)>, JsonError> {
+        let mut json = Parser::new(raw, arena);
+        let mut found = Vec::new();
+        if json.enter_array()? {
+            while json.item()? {
+                self.check_length(found.len(), &json)?;
+                found.push(self.read_value(&mut json)?);
+            }
+        }
+        Ok(found)
     }
 
     /// See [`Fields::parse`].

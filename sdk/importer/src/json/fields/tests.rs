@@ -156,3 +156,50 @@ fn arrays_are_joined() {
     assert_eq!(array_of(Vec::<String>::new()), "[]");
     assert_eq!(array_of(["1", "{}"]), "[1,{}]");
 }
+
+#[test]
+fn values_are_the_same_whether_they_are_read_at_once_or_twice() {
+    let many = format!("{{{}}}", (0..20).map(|at| format!("\"{at}\":0")).collect::<Vec<_>>().join(","));
+    let reader = FieldReader::new().max_members(10);
+    for raw in [
+        ALL,
+        "{}",
+        " { \"a\" : [ 1 , { \"b\" : null } ] } ",
+        r#"{"a":"\ud800","b":{"c":"\ud800 \n"}}"#,
+        "{\"a\":\"\t\",\"b\":[\"\n\"]}",
+        r#"{"a":1e999,"b":{"c":-1e999}}"#,
+        r#"{"a":"é\n\u00e9\ud83d\ude00","a":2}"#,
+        r#"{"a":1"#,
+        r#"{"a":1,}"#,
+        r#"{"a":"\x"}"#,
+        "[1]",
+        "\"a\"",
+        "null",
+        "",
+        &many,
+    ] {
+        for text in [raw.to_owned(), format!("[{raw},7]")] {
+            let arena = Arena::new();
+            let read = |at_once: bool| {
+                let mut json = Parser::new(&text, &arena);
+                if json.enter_array()? {
+                    json.item()?;
+                }
+                let (value, fields) = if at_once {
+                    reader.read_value(&mut json)?
+                } else {
+                    let value = Value::read(&mut json)?;
+                    (value, reader.of(value, &arena)?)
+                };
+                let fields = fields.map(|fields| fields.iter_all().collect::<Vec<_>>());
+                Ok::<_, JsonError>((value, fields, json.offset()))
+            };
+            assert_eq!(read(true), read(false), "{text}");
+        }
+    }
+    let list = format!("[{ALL},1,\"a\"]");
+    let arena = Arena::new();
+    let values = reader.item_fields(&list, &arena).unwrap().into_iter().map(|(value, _)| value);
+    assert_eq!(values.collect::<Vec<_>>(), reader.items(&list, &arena).unwrap());
+    assert!(FieldReader::new().max_members(2).item_fields(&list, &arena).is_err());
+}
