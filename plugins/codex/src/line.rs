@@ -95,6 +95,8 @@ struct Members<'a> {
     kind: Option<&'a str>,
     record_type: Option<&'a str>,
     payload: Value<'a>,
+    /// Those of the payload, if they were read with it.
+    fields: Option<Fields<'a>>,
     header: bool,
 }
 
@@ -118,9 +120,17 @@ impl<'a> Line<'a> {
         json.end()?;
         match members.payload {
             Value::Null => line.use_itself(&members, arena)?,
-            payload => line.use_payload(members.kind.unwrap_or_default(), payload, arena)?,
+            _ => line.use_payload(members, arena)?,
         }
         Ok(line)
+    }
+
+    /// Goes over a line of which nothing is made. The walk reports the keys that it repeats.
+    pub(crate) fn skip(json: &mut Parser<'a>) -> Result<(), JsonError> {
+        if json.enter_object()? {
+            while json.key()?.is_some() {}
+        }
+        json.end()
     }
 
     fn read_members(&mut self, json: &mut Parser<'a>) -> Result<Members<'a>, JsonError> {
@@ -134,7 +144,12 @@ impl<'a> Line<'a> {
                     self.time = rest.time(key, &mut Parser::new(raw, json.arena()))?;
                 }
                 "type" => members.kind = rest.nonempty_text(key, json)?,
-                "payload" => members.payload = Value::read(json)?,
+                "payload" => {
+                    (members.payload, members.fields) = match FIELD_READER.attempt(json) {
+                        Some((fields, raw)) => (Value::Raw(raw), Some(fields)),
+                        None => (Value::read(json)?, None),
+                    }
+                }
                 // The number of the line.
                 "ordinal" => json.skip_value()?,
                 "metadata" => rest.keep(key, json)?,
@@ -149,13 +164,15 @@ impl<'a> Line<'a> {
     }
 
     /// The line has a payload: the layout since September 2025.
-    fn use_payload(&mut self, kind: &'a str, payload: Value<'a>, arena: &'a Arena) -> Result<(), JsonError> {
+    fn use_payload(&mut self, members: Members<'a>, arena: &'a Arena) -> Result<(), JsonError> {
+        let Members { payload, fields, .. } = members;
+        let kind = members.kind.unwrap_or_default();
         let Some(raw) = payload.raw().filter(|raw| raw.starts_with('{')) else {
             self.payload.push("payload", payload);
             self.kind = Kind::Unknown(kind);
             return Ok(());
         };
-        self.payload = FIELD_READER.parse(raw, arena)?;
+        self.payload = fields.map_or_else(|| FIELD_READER.parse(raw, arena), Ok)?;
         self.raw = raw;
         self.kind = match kind {
             "response_item" => Kind::Item,

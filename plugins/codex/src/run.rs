@@ -134,18 +134,18 @@ impl SessionFile<'_> {
             return Err(ImportError::malformed(format!("the file has more than {MAX_LINES} lines")));
         }
         layout::check_length(element)?;
+        if self.survey.repeats(element.index()) {
+            return Ok(Line::skip(&mut element.parser())?);
+        }
         let mut line = Line::read(&mut element.parser(), element.text())?;
         match map::line(&mut line, true)? {
-            Mapped::Message(unplaced) if !self.survey.repeats(element.index()) => {
-                self.message(*unplaced, &line, element, state, sink)?;
-            }
+            Mapped::Message(unplaced) => self.message(*unplaced, &line, element, state, sink)?,
             Mapped::Turn(turn) => state.begin_turn(&turn, self.survey.session.cwd.as_deref()),
             Mapped::RollBack(Some(turns)) => state.tree.roll_back(turns),
             Mapped::RollBack(None) => {
                 sink.warn(&element.locator(), "it does not say how many turns were rolled back");
             }
-            Mapped::Message(_)
-            | Mapped::Session(_)
+            Mapped::Session(_)
             | Mapped::TurnBegun { .. }
             | Mapped::Name { .. }
             | Mapped::Usage(_)
@@ -165,7 +165,8 @@ impl SessionFile<'_> {
         if !self.survey.has_messages {
             return Err(ImportError::malformed("the first pass found no messages in the file"));
         }
-        let place = state.tree.add(unplaced.key(line), unplaced.begins_turn());
+        let key = self.survey.key(element.index()).map_or_else(|| unplaced.key(line), ToOwned::to_owned);
+        let place = state.tree.add(key, unplaced.begins_turn());
         match unplaced.warning.take() {
             Some(Warning::Each(text)) => sink.warn(&element.locator(), text),
             Some(Warning::Once(text)) if !state.warned.contains(&text) => {

@@ -26,6 +26,8 @@ const MAX_TITLE: usize = 120;
 const MAX_TYPES: usize = 64;
 /// The name of all other types.
 const OTHER: &str = "other";
+/// Keys of messages that are kept for the second pass, which makes the others again. They need 10 MiB.
+const MAX_KEYS: usize = 100_000;
 /// Bytes of the tokens of one answer that are kept; real ones have about 200.
 const MAX_USAGE: usize = 4096;
 
@@ -45,6 +47,8 @@ pub(crate) struct Survey {
     pub(crate) has_messages: bool,
     /// The id of the last message that was not rolled back.
     pub(crate) current: Option<String>,
+    /// The keys of messages without an id of their own, by the index of the line.
+    keys: BTreeMap<u64, Box<str>>,
     /// Indexes of the lines with events that repeat items.
     repeated: BTreeSet<u64>,
     /// The tokens of answers, by the index of the line.
@@ -70,6 +74,8 @@ struct PendingMessage {
     /// The index of its line.
     index: u64,
     key: String,
+    /// Whether it has an id of its own.
+    named: bool,
     role: Role,
     /// The first line of the person's own text.
     title: Option<String>,
@@ -135,6 +141,11 @@ impl Survey {
     /// Whether the event in the line `index` repeats an item.
     pub(crate) fn repeats(&self, index: u64) -> bool {
         self.repeated.contains(&index)
+    }
+
+    /// The key of the message in the line `index`, if it is kept: to make it costs as much as to read the message.
+    pub(crate) fn key(&self, index: u64) -> Option<&str> {
+        self.keys.get(&index).map(|key| &**key)
     }
 
     /// The tokens of the answer in the line `index`.
@@ -217,6 +228,7 @@ impl SurveyBuilder {
         self.pending.push(Pending::Message(PendingMessage {
             index,
             key: unplaced.key(line),
+            named: unplaced.id.is_some(),
             role: unplaced.role,
             title: title.flatten(),
             event,
@@ -276,6 +288,9 @@ impl SurveyBuilder {
         }
         self.survey.has_messages = true;
         self.survey.title = self.survey.title.take().or(message.title);
+        if !message.named && self.survey.keys.len() < MAX_KEYS {
+            self.survey.keys.insert(message.index, message.key.as_str().into());
+        }
         self.tree.add(message.key, message.role == Role::User);
         if message.role == Role::Assistant {
             self.answer = Some(message.index);

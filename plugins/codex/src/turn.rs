@@ -129,6 +129,7 @@ impl Event {
         let whole = match (texts.as_slice(), parts.as_slice()) {
             ([], [file]) => *file,
             ([], _) => digest(""),
+            ([_], [text]) => *text,
             (texts, _) => text_digest(unplaced, &texts.concat()),
         };
         let (kind, user) = (digest(unplaced.kind), unplaced.begins_turn());
@@ -140,10 +141,15 @@ impl Event {
 /// text without the blocks that events leave out, and each plan.
 fn item_digests(unplaced: &UnplacedMessage<'_>) -> BTreeSet<u64> {
     let texts = texts(unplaced);
-    let whole = texts.concat();
     let of = |text: &str| text_digest(unplaced, text);
     let mut found: BTreeSet<u64> = unplaced.files.iter().copied().collect();
-    if !texts.is_empty() {
+    if let [text] = texts.as_slice()
+        && !text.contains('<')
+    {
+        // All its forms are the same.
+        found.insert(of(text));
+    } else if !texts.is_empty() {
+        let whole = texts.concat();
         found.extend(texts.iter().map(|text| of(text)));
         found.extend([of(&whole), of(&texts.join("\n")), of(&visible(&whole))]);
         found.extend(plans(&whole).into_iter().map(of));

@@ -47,8 +47,11 @@ impl<'a> Parts<'a> {
         let mut parts = Self { decode, ..Self::default() };
         match value {
             Value::Raw(raw) if raw.starts_with('[') => {
-                for item in FIELD_READER.items(raw, arena)? {
-                    parts.add(item, arena)?;
+                for (item, fields) in FIELD_READER.item_fields(raw, arena)? {
+                    match fields {
+                        Some(fields) => parts.add_object(fields, item)?,
+                        None => parts.add(item, arena)?,
+                    }
                 }
             }
             value => parts.add(value, arena)?,
