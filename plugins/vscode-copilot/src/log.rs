@@ -110,6 +110,11 @@ impl Session {
         self.requests.len()
     }
 
+    /// Bytes of all requests with their changes, and of the other values in lines that change them.
+    pub(crate) fn request_bytes(&self) -> usize {
+        self.requests.iter().map(Changed::len).sum()
+    }
+
     /// A request after all its changes.
     pub(crate) fn request<'a>(
         &self,

@@ -86,18 +86,13 @@ pub(crate) struct Place<'p> {
     pub(crate) parent: Option<&'p str>,
 }
 
-/// Maps the JSON text of a request.
+/// Maps the fields of a request.
 pub(crate) fn exchange<'a>(
-    raw: &'a str,
+    mut fields: Fields<'a>,
     place: Place<'_>,
     ids: &mut Ids,
-    arena: &'a Arena,
 ) -> Result<Exchange<'a>, ImportError> {
-    if !raw.starts_with('{') {
-        return Err(ImportError::malformed("it is not an object"));
-    }
-    let mut fields = FIELD_READER.parse(raw, arena)?;
-    let mut found = Exchange { undone: taken_back(&fields), ..Exchange::default() };
+    let mut found = Exchange { undone: is_undone(&fields), ..Exchange::default() };
     let answer = fields.split_off(&answer::FIELDS);
     let sent = crate::fields::time(fields.get("timestamp"));
     if fields.get("message") == Value::Null && answer.iter().next().is_none() {
@@ -125,13 +120,16 @@ fn prompt_key<'a>(fields: &mut Fields<'a>, before: Option<&str>) -> (Option<&'a 
     (None, natural_key(&[Some("request"), Some(&time), text, before]))
 }
 
-/// Whether the person took the request back.
-pub(crate) fn is_undone<'a>(raw: &'a str, arena: &'a Arena) -> Result<bool, ImportError> {
-    Ok(raw.starts_with('{') && taken_back(&FIELD_READER.parse(raw, arena)?))
+/// The fields of a request.
+pub(crate) fn fields<'a>(raw: &'a str, arena: &'a Arena) -> Result<Fields<'a>, ImportError> {
+    if !raw.starts_with('{') {
+        return Err(ImportError::malformed("it is not an object"));
+    }
+    Ok(FIELD_READER.parse(raw, arena)?)
 }
 
-/// One that was taken back in part stays.
-fn taken_back(fields: &Fields<'_>) -> bool {
+/// Whether the person took the request back. One that was taken back in part stays.
+pub(crate) fn is_undone(fields: &Fields<'_>) -> bool {
     let removal = fields.get("shouldBeRemovedOnSend");
     let in_part = match removal {
         Value::Raw(raw) => Object::parse(raw, fields.arena()).get("afterUndoStop") != Value::Null,

@@ -1,4 +1,5 @@
-//! Reads each session in three passes: where its requests are, what must be known about all of them, then their messages.
+//! Reads each session in three passes: where its requests are, what must be known about all of them, then their messages. The requests
+//! of a short one are read once for both.
 
 use std::{
     borrow::Cow,
@@ -21,6 +22,8 @@ use crate::{
 
 /// Warnings about unknown fields and types in one file.
 const MAX_WARNINGS: usize = 100;
+/// Bytes of the requests that are in memory together. Their messages may need thirty times as much, in a guest of 128 MiB.
+const MAX_AT_ONCE: usize = 1024 * 1024;
 /// Length of a UUID, which is the name of a session's file.
 const UUID: usize = 36;
 
@@ -34,7 +37,8 @@ pub(crate) fn run(format: &str, bundle: &Bundle, sink: &mut Sink) -> Result<Summ
             let session = Session::read(bundle, path, format, sink)?;
             let version = VsCodeCopilot::describe().version_of(format)?;
             let workspace = workspace::read(bundle, names::split(path).0);
-            SessionFile { bundle, path, version, session: &session, workspace: &workspace }.read(sink)?;
+            let file = SessionFile { bundle, path, version, session: &session, workspace: &workspace };
+            file.read(MAX_AT_ONCE, sink)?;
         }
     }
     if !found {
@@ -85,10 +89,11 @@ struct Chain {
 impl Chain {
     /// Maps a request at its place.
     fn add<'a>(&mut self, raw: &'a str, arena: &'a Arena) -> Result<Exchange<'a>, ImportError> {
-        let undone = map::is_undone(raw, arena)?;
+        let fields = map::fields(raw, arena)?;
+        let undone = map::is_undone(&fields);
         let parent = self.undone.as_deref().filter(|_| undone).or(self.last.as_deref());
         let place = Place { request: self.request.as_deref(), parent };
-        let exchange = map::exchange(raw, place, &mut self.ids, arena)?;
+        let exchange = map::exchange(fields, place, &mut self.ids)?;
         let id = |message: &Message<'_>| message.id.clone().into_owned();
         let last = exchange.messages.last().map(id);
         if undone {
@@ -101,9 +106,112 @@ impl Chain {
     }
 }
 
+/// A request that was read, or the reason why it cannot be.
+struct ReadRequest<'a> {
+    exchange: Result<Exchange<'a>, ImportError>,
+    restored: Restored<'a>,
+}
+
+/// The requests of a session in their order.
+struct Requests<'r> {
+    file: &'r SessionFile<'r>,
+    source: Source,
+    chain: Chain,
+    next: usize,
+}
+
+impl Requests<'_> {
+    /// The next request and its number; none behind the last one.
+    fn next<'a>(&mut self, arena: &'a Arena) -> Result<Option<(usize, ReadRequest<'a>)>, ImportError> {
+        let number = self.next;
+        if number == self.file.session.len() {
+            return Ok(None);
+        }
+        self.next += 1;
+        let restored = self.file.session.request(number, &mut self.source, arena);
+        let (exchange, restored) = match restored {
+            Ok(restored) => (self.chain.add(restored.text, arena), restored),
+            Err(error) => (Err(error), Restored::default()),
+        };
+        match exchange {
+            Err(error) if error.kind != ErrorKind::Malformed => Err(error.at(self.file.locator(number))),
+            exchange => Ok(Some((number, ReadRequest { exchange, restored }))),
+        }
+    }
+}
+
+impl Outline {
+    /// Adds what the next request says.
+    fn add(&mut self, exchange: &Exchange<'_>) {
+        let id = |message: &Message<'_>| message.id.clone().into_owned();
+        if self.first.is_none() {
+            let mut messages = exchange.messages.iter();
+            let first = messages.next();
+            self.first = first.map(id);
+            self.named = first.is_some_and(|first| first.provider_message_id.is_some());
+            let text = messages.find_map(|message| message.content.as_ref()).and_then(Content::text);
+            self.answer = text.map(Cow::into_owned);
+        }
+        if !exchange.undone {
+            self.current = exchange.messages.last().map(id).or(self.current.take());
+        }
+        let sent = exchange.messages.first().and_then(|message| message.created_at);
+        self.oldest = self.oldest.or(sent);
+        self.newest = self.newest.max(exchange.newest);
+        self.words = self.words.take().or_else(|| exchange.words.map(ToOwned::to_owned));
+        self.model = exchange.model.map(ToOwned::to_owned).or(self.model.take());
+        for kind in &exchange.left_out {
+            *self.left_out.entry((*kind).to_owned()).or_default() += 1;
+        }
+    }
+}
+
 impl SessionFile<'_> {
-    fn read(&self, sink: &mut Sink) -> Result<(), ImportError> {
-        let outline = self.outline()?;
+    /// Reads all requests together if they have at most `at_once` bytes, otherwise one by one in two passes.
+    fn read(&self, at_once: usize, sink: &mut Sink) -> Result<(), ImportError> {
+        if self.session.request_bytes() <= at_once {
+            self.read_at_once(sink)
+        } else {
+            self.read_one_by_one(sink)
+        }
+    }
+
+    fn read_at_once(&self, sink: &mut Sink) -> Result<(), ImportError> {
+        let (arena, mut outline, mut read) = (Arena::new(), Outline::default(), Vec::new());
+        let mut requests = self.requests()?;
+        while let Some((number, request)) = requests.next(&arena)? {
+            request.exchange.iter().for_each(|exchange| outline.add(exchange));
+            read.push((number, request));
+        }
+        self.begin(&outline, sink)?;
+        let mut warned = BTreeSet::new();
+        read.into_iter().try_for_each(|(number, request)| self.emit(number, request, &mut warned, sink))
+    }
+
+    fn read_one_by_one(&self, sink: &mut Sink) -> Result<(), ImportError> {
+        let (mut arena, mut outline) = (Arena::new(), Outline::default());
+        let mut requests = self.requests()?;
+        while let Some((_, request)) = requests.next(&arena)? {
+            request.exchange.iter().for_each(|exchange| outline.add(exchange));
+            drop(request);
+            arena.reset();
+        }
+        self.begin(&outline, sink)?;
+        let (mut requests, mut warned) = (self.requests()?, BTreeSet::new());
+        while let Some((number, request)) = requests.next(&arena)? {
+            self.emit(number, request, &mut warned, sink)?;
+            arena.reset();
+        }
+        Ok(())
+    }
+
+    fn requests(&self) -> Result<Requests<'_>, ImportError> {
+        let source = Source::open(self.bundle, self.path)?;
+        Ok(Requests { file: self, source, chain: Chain::default(), next: 0 })
+    }
+
+    /// Reports what is known of the session, and emits its conversation.
+    fn begin(&self, outline: &Outline, sink: &mut Sink) -> Result<(), ImportError> {
         for field in &self.session.left_out {
             sink.warn(
                 self.path,
@@ -114,90 +222,44 @@ impl SessionFile<'_> {
             sink.warn(self.path, &repeated::message(field));
         }
         if outline.first.is_some() {
-            self.conversation(&outline, sink)?;
+            self.conversation(outline, sink)
         } else {
-            sink.skip(RecordKind::Conversation, self.path, "the session holds no messages")?;
+            sink.skip(RecordKind::Conversation, self.path, "the session holds no messages")
         }
-        let mut warned = BTreeSet::new();
-        self.each_request(|number, exchange, restored| {
-            let locator = self.locator(number);
-            log::report(&restored.failed, self.path, sink)?;
-            for key in repeated::keys(restored.text) {
-                sink.warn(&locator, &repeated::message(&key));
-            }
-            let exchange = match exchange {
-                Ok(exchange) => exchange,
-                Err(error) => return sink.skip(RecordKind::Message, &locator, &error.message),
-            };
-            for warning in exchange.warnings {
-                match warning {
-                    Warning::Each(text) => sink.warn(&locator, text),
-                    Warning::Once(text) if warned.len() == MAX_WARNINGS || warned.contains(&text) => {}
-                    Warning::Once(text) => {
-                        sink.warn(&locator, &text);
-                        warned.insert(text);
-                    }
-                }
-            }
-            sink.more_messages(&exchange.messages)
-        })
     }
 
-    /// Calls `each` with every request, or with the reason why it cannot be read.
-    fn each_request(
+    /// Emits the messages of a request. `warned` has the warnings that are given once.
+    fn emit(
         &self,
-        mut each: impl FnMut(usize, Result<Exchange<'_>, ImportError>, &Restored<'_>) -> Result<(), ImportError>,
+        number: usize,
+        request: ReadRequest<'_>,
+        warned: &mut BTreeSet<String>,
+        sink: &mut Sink,
     ) -> Result<(), ImportError> {
-        let (mut source, mut chain, mut arena) =
-            (Source::open(self.bundle, self.path)?, Chain::default(), Arena::new());
-        for number in 0..self.session.len() {
-            let restored = self.session.request(number, &mut source, &arena);
-            let (read, restored) = match restored {
-                Ok(restored) => (chain.add(restored.text, &arena), restored),
-                Err(error) => (Err(error), Restored::default()),
-            };
-            match read {
-                Err(error) if error.kind != ErrorKind::Malformed => {
-                    return Err(error.at(self.locator(number)));
-                }
-                read => each(number, read, &restored)?,
-            }
-            arena.reset();
+        let locator = self.locator(number);
+        log::report(&request.restored.failed, self.path, sink)?;
+        for key in repeated::keys(request.restored.text) {
+            sink.warn(&locator, &repeated::message(&key));
         }
-        Ok(())
+        let exchange = match request.exchange {
+            Ok(exchange) => exchange,
+            Err(error) => return sink.skip(RecordKind::Message, &locator, &error.message),
+        };
+        for warning in exchange.warnings {
+            match warning {
+                Warning::Each(text) => sink.warn(&locator, text),
+                Warning::Once(text) if warned.len() == MAX_WARNINGS || warned.contains(&text) => {}
+                Warning::Once(text) => {
+                    sink.warn(&locator, &text);
+                    warned.insert(text);
+                }
+            }
+        }
+        sink.more_messages(&exchange.messages)
     }
 
     fn locator(&self, number: usize) -> String {
         format!("{}.requests[{number}]", self.path)
-    }
-
-    fn outline(&self) -> Result<Outline, ImportError> {
-        let mut outline = Outline::default();
-        self.each_request(|_, exchange, _| {
-            let Ok(exchange) = exchange else { return Ok(()) };
-            let id = |message: &Message<'_>| message.id.clone().into_owned();
-            if outline.first.is_none() {
-                let mut messages = exchange.messages.iter();
-                let first = messages.next();
-                outline.first = first.map(id);
-                outline.named = first.is_some_and(|first| first.provider_message_id.is_some());
-                let text = messages.find_map(|message| message.content.as_ref()).and_then(Content::text);
-                outline.answer = text.map(Cow::into_owned);
-            }
-            if !exchange.undone {
-                outline.current = exchange.messages.last().map(id).or(outline.current.take());
-            }
-            let sent = exchange.messages.first().and_then(|message| message.created_at);
-            outline.oldest = outline.oldest.or(sent);
-            outline.newest = outline.newest.max(exchange.newest);
-            outline.words = outline.words.take().or_else(|| exchange.words.map(ToOwned::to_owned));
-            outline.model = exchange.model.map(ToOwned::to_owned).or(outline.model.take());
-            for kind in exchange.left_out {
-                *outline.left_out.entry(kind.to_owned()).or_default() += 1;
-            }
-            Ok(())
-        })?;
-        Ok(outline)
     }
 
     fn conversation(&self, outline: &Outline, sink: &mut Sink) -> Result<(), ImportError> {
@@ -243,5 +305,44 @@ impl SessionFile<'_> {
         let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
         let digits = stem.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
         (stem.len() == UUID && digits).then_some(stem)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is emitted for a log if requests of `at_once` bytes are read together.
+    fn lines(log: &str, at_once: usize) -> Vec<satchel_importer::Line> {
+        let bundle = Bundle::from_files([("a.jsonl", log)]);
+        let (mut sink, workspace) = (Sink::collecting(), Workspace::default());
+        let session = Session::read(&bundle, "a.jsonl", detect::LOG, &mut sink).expect("it is in memory");
+        let (bundle, path, version) = (&bundle, "a.jsonl", "1");
+        let file = SessionFile { bundle, path, version, session: &session, workspace: &workspace };
+        file.read(at_once, &mut sink).expect("it is in memory");
+        sink.into_lines()
+    }
+
+    #[test]
+    fn requests_are_read_the_same_together_and_one_by_one() {
+        let request = |number: u32, more: &str| {
+            format!(r#"{{"requestId":"r{number}","message":{{"text":"Question {number}?"}},"response":[{{"value":"So."}}]{more}}}"#)
+        };
+        let first = format!(
+            r#"{{"kind":0,"v":{{"version":3,"sessionId":"s","requests":[{},7,{},{}]}}}}"#,
+            request(1, r#","odd":"a field of words","odd":"another of them""#),
+            request(2, r#","isHidden":true"#),
+            request(3, "")
+        );
+        let log = [
+            first.as_str(),
+            r#"{"kind":2,"k":["requests",2,"response"],"v":[{"kind":"new","text":"This is unknown."}]}"#,
+            r#"{"kind":1,"k":["requests",3,"response",9,"value"],"v":"nowhere"}"#,
+            r#"{"kind":2,"k":["requests"],"v":[{"message":{"text":"Without an id?"},"response":[{"kind":"new","text":"Unknown again."}]}]}"#,
+        ]
+        .join("\n");
+        let together = lines(&log, MAX_AT_ONCE);
+        assert_eq!(together, lines(&log, 0));
+        assert!(together.len() > 3, "there are skips and warnings: {together:#?}");
     }
 }

@@ -68,6 +68,11 @@ impl Changed {
         Self { base, changes: BTreeMap::new(), count: 0, length: 0 }
     }
 
+    /// Bytes of the value and of the lines that change it.
+    pub(super) fn len(&self) -> usize {
+        self.base.len() + self.length
+    }
+
     /// Notes the change in a line, and drops those that it makes obsolete. What is dropped could not have an effect whether this change can be
     /// applied or not: both need the same value above them, and nothing has replaced that since.
     pub(super) fn note(
@@ -134,7 +139,7 @@ impl Changed {
         source: &mut Source,
         arena: &'a Arena,
     ) -> Result<Restored<'a>, ImportError> {
-        if self.length + self.base.len() > MAX_REQUEST {
+        if self.len() > MAX_REQUEST {
             return Err(ImportError::malformed(format!("it is longer than {MAX_REQUEST} bytes")));
         }
         if self.count == 0 {

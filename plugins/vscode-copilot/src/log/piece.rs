@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, Read as _};
 
-use satchel_importer::{Arena, Bundle, Element, ImportError, Reader};
+use satchel_importer::{Arena, Bundle, Element, ImportError, Reader, text};
 
 /// Bytes that are read and dropped rather than sought over.
 const MAX_AHEAD: usize = 1024 * 1024;
@@ -131,7 +131,7 @@ impl Source {
                 let mut bytes = vec![0; *length];
                 self.go_to(*offset)?;
                 self.reader.read_exact(&mut bytes)?;
-                Ok(arena.alloc_str(&String::from_utf8_lossy(&bytes)))
+                Ok(arena.alloc_str(&text::of_utf8(&bytes)))
             }
         }
     }

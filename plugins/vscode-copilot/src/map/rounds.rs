@@ -2,7 +2,9 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
-use satchel_importer::{Arena, Attachment, Fields, JsonError, Leftover, ToolInput, json::Value};
+use satchel_importer::{
+    Arena, Attachment, Fields, JsonError, Leftover, ToolInput, json::Value, text::without_white_space,
+};
 
 use super::results::{self, Output};
 use crate::fields::{FIELD_READER, take_id};
@@ -257,12 +259,12 @@ impl Words {
     const MAX_MISSES: u32 = 64;
 
     fn of(text: &str) -> Self {
-        Self { letters: letters(text), at: 0, misses: 0 }
+        Self { letters: without_white_space(text), at: 0, misses: 0 }
     }
 
     /// Whether the words of `text` are next, behind any others.
     fn take(&mut self, text: &str) -> bool {
-        let text = letters(text);
+        let text = without_white_space(text);
         let rest = self.letters.get(self.at..).filter(|_| self.misses < Self::MAX_MISSES);
         let found = rest.and_then(|rest| rest.find(&text));
         match found {
@@ -271,10 +273,6 @@ impl Words {
         }
         found.is_some()
     }
-}
-
-fn letters(text: &str) -> String {
-    text.chars().filter(|c| !c.is_whitespace()).collect()
 }
 
 /// A text, or a list of texts in a row.
