@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use satchel_importer::{
     Arena, Attachment, AttachmentKind, Fields, JsonError, Leftover, Source, address,
     bytes::from_base64,
-    json::{Value, parse_items},
+    json::{FieldReader, Value},
 };
 
 use crate::digest::{digest, digest_of_json};
@@ -95,7 +95,11 @@ impl<'a> Parts<'a> {
     fn add_all(&mut self, value: Value<'a>, arena: &'a Arena) -> Result<(), JsonError> {
         match value {
             Value::Raw(raw) if raw.starts_with('[') => {
-                parse_items(raw, arena)?.into_iter().try_for_each(|item| self.add(item, arena))
+                let items = FieldReader::new().item_fields(raw, arena)?;
+                items.into_iter().try_for_each(|(item, fields)| match fields {
+                    Some(fields) => self.add_part(fields, item),
+                    None => self.add(item, arena),
+                })
             }
             value => self.add(value, arena),
         }

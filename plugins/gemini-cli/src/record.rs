@@ -142,8 +142,8 @@ impl<'a> Record<'a> {
         // A part that is marked as a thought is text here.
         content.texts.extend(mem::take(&mut content.thoughts).into_iter().map(Cow::Borrowed));
         let shown = Parts::read(self.rest.get("displayContent"), arena, decode)?;
-        let whole = digest_of_words(content.words());
         if shown.is_text() {
+            let whole = digest_of_words(content.words());
             self.rest.take("displayContent");
             if digest_of_words(shown.words()) != whole {
                 let mut expanded = Piece::new(Slot::Expanded, whole, self.message(Role::System));
@@ -175,7 +175,10 @@ impl<'a> Record<'a> {
         piece.content.extend(content.remaining.iter().map(Remaining::digest));
         // Bytes that a tool read are sent to the model again, without a text.
         piece.beside_result = content.texts.is_empty() && !content.files.is_empty();
-        piece.content.extend(content.words().map(|text| digest_of_words([text])));
+        match content.texts.as_slice() {
+            [_] => piece.content.push(key),
+            texts => piece.content.extend(texts.iter().map(|text| digest_of_words([&**text]))),
+        }
         piece.texts = content.texts;
         piece.message.attachments = content.attachments;
         (piece.files, piece.remaining) = (content.files, content.remaining);

@@ -204,9 +204,11 @@ impl<'a> Record<'a> {
         let (others, error) = add_responses(&mut piece, call, mem::take(&mut parts.responses));
         let answered = digest_of_words(piece.texts.iter().map(|text| &**text));
         let has_answer = !piece.texts.is_empty();
+        let more = !parts.texts.is_empty() || !parts.thoughts.is_empty();
         piece.texts.append(&mut parts.texts);
         piece.texts.extend(mem::take(&mut parts.thoughts).into_iter().map(Cow::Borrowed));
-        let words = digest_of_words(piece.texts.iter().map(|text| &**text));
+        let words =
+            if more { digest_of_words(piece.texts.iter().map(|text| &**text)) } else { answered };
         // In the person's name, a text beside the answer is a message of its own.
         piece.words = if has_answer { answered } else { words };
         piece.input = call.id.is_some().then(|| call.input());
