@@ -2,7 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use satchel_importer::text::without_white_space;
+use satchel_importer::text::bytes_of_words;
 
 /// What the subject of a thought stands between.
 const STARS: &str = "**";
@@ -47,7 +47,7 @@ fn split_subject(text: &str) -> Option<(&str, &str, &str)> {
 
 fn add_words(hasher: &mut DefaultHasher, text: &str) {
     // The digest does not depend on how its bytes are split, and one long write is faster than many short ones.
-    hasher.write(without_white_space(text).as_bytes());
+    hasher.write(&bytes_of_words(text));
 }
 
 /// A digest of a JSON text, without the white space between its tokens.

@@ -96,9 +96,9 @@ impl<'a> Parts<'a> {
         match value {
             Value::Raw(raw) if raw.starts_with('[') => {
                 let items = FieldReader::new().item_fields(raw, arena)?;
-                items.into_iter().try_for_each(|(item, fields)| match fields {
-                    Some(fields) => self.add_part(fields, item),
-                    None => self.add(item, arena),
+                items.into_iter().try_for_each(|item| match item.fields? {
+                    Some(fields) => self.add_part(fields, item.value),
+                    None => self.add(item.value, arena),
                 })
             }
             value => self.add(value, arena),

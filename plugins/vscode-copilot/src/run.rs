@@ -326,7 +326,9 @@ mod tests {
     #[test]
     fn requests_are_read_the_same_together_and_one_by_one() {
         let request = |number: u32, more: &str| {
-            format!(r#"{{"requestId":"r{number}","message":{{"text":"Question {number}?"}},"response":[{{"value":"So."}}]{more}}}"#)
+            format!(
+                r#"{{"requestId":"r{number}","message":{{"text":"Question {number}?"}},"response":[{{"value":"So."}}]{more}}}"#
+            )
         };
         let first = format!(
             r#"{{"kind":0,"v":{{"version":3,"sessionId":"s","requests":[{},7,{},{}]}}}}"#,

@@ -2,7 +2,9 @@
 
 use std::{borrow::Cow, io::BufRead};
 
-use crate::{Arena, Bundle, ErrorKind, ImportError, Parser, Reader, RecordKind, Sink, json::RepeatedKeys, text};
+use crate::{
+    Arena, Bundle, ErrorKind, ImportError, Parser, Reader, RecordKind, Sink, json::RepeatedKeys, text,
+};
 
 mod further;
 mod lists;

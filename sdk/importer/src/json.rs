@@ -15,7 +15,7 @@ mod string;
 mod time;
 mod value;
 
-pub use fields::{EMPTY_OBJECT, FieldReader, Fields, MAX_ID_BYTES, array_of, parse_items};
+pub use fields::{EMPTY_OBJECT, FieldReader, Fields, MAX_ID_BYTES, ValueFields, array_of, parse_items};
 pub(crate) use keys::RepeatedKeys;
 pub use leftover::{Leftover, quote, with_members};
 pub use number::Number;
@@ -107,7 +107,16 @@ enum State {
 impl<'a> Parser<'a> {
     /// Starts at the first byte of `text`. Decoded strings are allocated in `arena`.
     pub fn new(text: &'a str, arena: &'a Arena) -> Self {
-        Self { text, at: 0, depth: 0, state: State::Pending, arena, scratch: Vec::new(), keys: None, irregular: false }
+        Self {
+            text,
+            at: 0,
+            depth: 0,
+            state: State::Pending,
+            arena,
+            scratch: Vec::new(),
+            keys: None,
+            irregular: false,
+        }
     }
 
     /// Like [`Parser::new`], and adds to `repeated` the keys that [`Parser::key`] returns twice for one object.

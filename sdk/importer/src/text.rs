@@ -9,6 +9,12 @@ pub fn of_utf8(bytes: &[u8]) -> Cow<'_, str> {
 
 /// The text without its white space, for comparisons of words.
 pub fn without_white_space(text: &str) -> String {
+    // Whole characters are left out, so the rest is UTF-8.
+    of_utf8(&bytes_of_words(text)).into_owned()
+}
+
+/// The bytes of [`without_white_space`], for digests.
+pub fn bytes_of_words(text: &str) -> Vec<u8> {
     let bytes = text.as_bytes();
     let mut kept = vec![0; bytes.len()];
     let (mut at, mut length) = (0, 0);
@@ -26,8 +32,7 @@ pub fn without_white_space(text: &str) -> String {
         }
     }
     kept.truncate(length);
-    // Whole characters were left out, so the rest is UTF-8.
-    String::from_utf8(kept).unwrap_or_else(|_| text.chars().filter(|c| !c.is_whitespace()).collect())
+    kept
 }
 
 /// Whether it is white space in ASCII, as [`char::is_whitespace`] counts it.

@@ -23,6 +23,26 @@ fn files_of_a_folder_are_sorted_by_path() -> Result<(), Box<dyn std::error::Erro
 }
 
 #[test]
+fn a_small_file_is_the_same_each_time_it_is_opened() -> Result<(), ImportError> {
+    let bundle = Bundle::from_files([("a", "first"), ("b", "second"), ("c", "")]);
+    for path in ["a", "a", "b", "a", "c", "c", "b", "b"] {
+        let mut text = String::new();
+        let mut reader = bundle.open(path)?;
+        reader.read_to_string(&mut text)?;
+        let expected =
+            [("a", "first"), ("b", "second"), ("c", "")].into_iter().find(|(name, _)| *name == path);
+        assert_eq!(expected, Some((path, text.as_str())));
+        assert_eq!((reader.size(), reader.position()), (text.len() as u64, text.len() as u64));
+        for (offset, rest) in [(2, text.get(2..)), (900, None), (1, text.get(1..))] {
+            reader.seek(offset)?;
+            assert_eq!(reader.fill_buf()?, rest.unwrap_or_default().as_bytes(), "{path} from {offset}");
+        }
+    }
+    assert!(bundle.open("d").is_err());
+    Ok(())
+}
+
+#[test]
 fn a_reader_streams_and_seeks() -> Result<(), ImportError> {
     let bytes: Vec<u8> = (0..700_000u32).map(|index| (index % 251) as u8).collect();
     let bundle = Bundle::from_files([("f", bytes.clone())]);

@@ -47,10 +47,10 @@ impl<'a> Parts<'a> {
         let mut parts = Self { decode, ..Self::default() };
         match value {
             Value::Raw(raw) if raw.starts_with('[') => {
-                for (item, fields) in FIELD_READER.item_fields(raw, arena)? {
-                    match fields {
-                        Some(fields) => parts.add_object(fields, item)?,
-                        None => parts.add(item, arena)?,
+                for item in FIELD_READER.item_fields(raw, arena)? {
+                    match item.fields? {
+                        Some(fields) => parts.add_object(fields, item.value)?,
+                        None => parts.add(item.value, arena)?,
                     }
                 }
             }

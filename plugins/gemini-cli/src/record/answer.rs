@@ -3,8 +3,8 @@
 use std::{borrow::Cow, collections::BTreeSet, mem};
 
 use satchel_importer::{
-    Arena, Fields, ImportError, Message, Role, ToolCall, ToolInput,
-    json::{Value, parse_items},
+    Fields, ImportError, Message, Role, ToolCall, ToolInput,
+    json::{FieldReader, Value},
 };
 
 use super::{Piece, Record, Slot, take_time};
@@ -62,9 +62,12 @@ impl<'a> Record<'a> {
         let arena = self.rest.arena();
         if let Some(list) = self.rest.get("thoughts").raw().filter(|raw| raw.starts_with('[')) {
             self.rest.take("thoughts");
-            for thought in parse_items(list, arena)? {
-                self.add_thought(thought, arena)?;
+            for thought in FieldReader::new().item_fields(list, arena)? {
+                self.add_thought(thought.value, thought.fields?);
             }
+        }
+        if content.thoughts.is_empty() {
+            return Ok(());
         }
         let listed: BTreeSet<u64> = self.pieces.iter().map(|piece| piece.key).collect();
         let all = |pieces: &[Piece<'a>]| {
@@ -84,19 +87,18 @@ impl<'a> Record<'a> {
         Ok(())
     }
 
-    fn add_thought(&mut self, thought: Value<'a>, arena: &'a Arena) -> Result<(), ImportError> {
+    fn add_thought(&mut self, thought: Value<'a>, fields: Option<Fields<'a>>) {
         let mut piece = self.thought(0);
-        match thought {
-            Value::Null => return Ok(()),
-            Value::Text(text) => piece.texts.push(Cow::Borrowed(text)),
-            Value::Raw(raw) if raw.starts_with('{') => {
-                let mut fields = Fields::parse(raw, arena)?;
+        match (thought, fields) {
+            (Value::Null, _) => return,
+            (Value::Text(text), _) => piece.texts.push(Cow::Borrowed(text)),
+            (_, Some(mut fields)) => {
                 let texts = ["subject", "description"].map(|key| fields.take_text(key));
                 piece.texts.extend(texts.into_iter().flatten().map(Cow::Borrowed));
                 piece.message.created_at = take_time(&mut fields).or(self.time);
                 piece.keep(&fields);
             }
-            Value::Raw(raw) => {
+            (Value::Raw(raw), None) => {
                 piece.rest.add_json("thought", raw);
                 piece.rest.note_unknown("thought", thought);
             }
@@ -105,7 +107,6 @@ impl<'a> Record<'a> {
         if !piece.texts.is_empty() || piece.rest.unread().is_some() {
             self.pieces.push(piece);
         }
-        Ok(())
     }
 
     fn thought(&self, key: u64) -> Piece<'a> {
@@ -121,12 +122,12 @@ impl<'a> Record<'a> {
         };
         self.rest.take("toolCalls");
         let (mut found, mut others) = (Vec::new(), Vec::new());
-        for item in parse_items(list, arena)? {
-            let Some(raw) = item.raw().filter(|raw| raw.starts_with('{')) else {
-                others.push(item.json());
+        for item in FieldReader::new().item_fields(list, arena)? {
+            let Some(fields) = item.fields? else {
+                others.push(item.value.json());
                 continue;
             };
-            let mut call = Call::new(Fields::parse(raw, arena)?);
+            let mut call = Call::new(fields);
             let mut result = match call.rest.take("result") {
                 Value::Null => None,
                 result => Some(Parts::read(result, arena, decode)?),
@@ -207,8 +208,7 @@ impl<'a> Record<'a> {
         let more = !parts.texts.is_empty() || !parts.thoughts.is_empty();
         piece.texts.append(&mut parts.texts);
         piece.texts.extend(mem::take(&mut parts.thoughts).into_iter().map(Cow::Borrowed));
-        let words =
-            if more { digest_of_words(piece.texts.iter().map(|text| &**text)) } else { answered };
+        let words = if more { digest_of_words(piece.texts.iter().map(|text| &**text)) } else { answered };
         // In the person's name, a text beside the answer is a message of its own.
         piece.words = if has_answer { answered } else { words };
         piece.input = call.id.is_some().then(|| call.input());

@@ -3,7 +3,10 @@
 
 use std::borrow::Cow;
 
-use satchel_importer::{Fields, ImportError, JsonError, Role, json::Value};
+use satchel_importer::{
+    Fields, ImportError, JsonError, Role,
+    json::{Value, ValueFields},
+};
 
 use super::{
     Draft, Exchange, Ids, Warning, about, calls, fences, markdown, notices,
@@ -378,17 +381,15 @@ impl<'a, 'e> Answer<'a, 'e> {
 /// Takes the parts of an answer: a list, or one part. Very old versions have plain texts.
 fn parts<'a>(fields: &mut Fields<'a>) -> Result<Vec<Fields<'a>>, JsonError> {
     let arena = fields.arena();
-    let items = match fields.take_array("response")? {
-        Some(items) => items,
-        None => match fields.take("response") {
-            Value::Null => Vec::new(),
-            one => vec![one],
-        },
+    let items = match fields.take("response") {
+        Value::Null => Vec::new(),
+        Value::Raw(raw) if raw.starts_with('[') => FIELD_READER.item_fields(raw, arena)?,
+        one => vec![ValueFields { value: one, fields: FIELD_READER.of(one, arena) }],
     };
-    let part = |item| {
-        Ok(FIELD_READER.of(item, arena)?.unwrap_or_else(|| {
+    let part = |item: ValueFields<'a>| {
+        Ok(item.fields?.unwrap_or_else(|| {
             let mut part = FIELD_READER.none(arena);
-            part.push("value", item);
+            part.push("value", item.value);
             part
         }))
     };

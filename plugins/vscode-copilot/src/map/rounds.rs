@@ -82,10 +82,10 @@ impl<'a> Rounds<'a> {
         if let Some(results) = metadata.take_object("toolCallResults")? {
             found.results = results.iter().collect();
         }
-        for item in metadata.take_array("toolCallRounds")?.unwrap_or_default() {
-            match FIELD_READER.of(item, metadata.arena())? {
+        for item in metadata.take_array_fields("toolCallRounds")?.unwrap_or_default() {
+            match item.fields? {
                 Some(round) => found.add(round)?,
-                None => found.others.push(item),
+                None => found.others.push(item.value),
             }
         }
         for (number, call) in found.calls.iter().enumerate().rev() {
@@ -99,13 +99,13 @@ impl<'a> Rounds<'a> {
     fn add(&mut self, mut round: Fields<'a>) -> Result<(), JsonError> {
         let arena = round.arena();
         let first = self.calls.len();
-        for item in round.take_array("toolCalls")?.unwrap_or_default() {
-            match FIELD_READER.of(item, arena)? {
+        for item in round.take_array_fields("toolCalls")?.unwrap_or_default() {
+            match item.fields? {
                 Some(call) => {
                     let call = self.call(call)?;
                     self.calls.push(call);
                 }
-                None => self.others.push(item),
+                None => self.others.push(item.value),
             }
         }
         let text = round.take_text("response");

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::{JsonError, Leftover, Parser, Value, time_of_text};
 use crate::Arena;
-pub use reader::{FieldReader, parse_items};
+pub use reader::{FieldReader, ValueFields, parse_items};
 
 mod reader;
 
@@ -161,6 +161,17 @@ impl<'a> Fields<'a> {
     pub fn take_array(&mut self, key: &str) -> Result<Option<Vec<Value<'a>>>, JsonError> {
         let Some(raw) = self.get(key).array() else { return Ok(None) };
         let items = self.reader.items(raw, self.arena)?;
+        self.take(key);
+        Ok(Some(items))
+    }
+
+    /// Like [`Fields::take_array`], with the fields of the items that are objects: faster than to read them behind that.
+    ///
+    /// # Errors
+    /// Those of [`Fields::take_array`].
+    pub fn take_array_fields(&mut self, key: &str) -> Result<Option<Vec<ValueFields<'a>>>, JsonError> {
+        let Some(raw) = self.get(key).array() else { return Ok(None) };
+        let items = self.reader.item_fields(raw, self.arena)?;
         self.take(key);
         Ok(Some(items))
     }

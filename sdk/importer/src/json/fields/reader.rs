@@ -22,6 +22,15 @@ pub struct FieldReader {
     empty_texts: bool,
 }
 
+/// A value, and its fields if it is an object.
+#[derive(Clone, Debug)]
+pub struct ValueFields<'a> {
+    /// The value itself.
+    pub value: Value<'a>,
+    /// None if it is not an object; an error if it has too many fields.
+    pub fields: Result<Option<Fields<'a>>, JsonError>,
+}
+
 impl FieldReader {
     /// Fields of one object, or items of one array, unless [`FieldReader::max_members`] says otherwise. Objects of real exports have
     /// fewer than a thousand; the limit bounds the memory that a damaged or hostile one takes.
@@ -80,30 +89,23 @@ impl FieldReader {
         found
     }
 
-    /// Takes the next value as [`Value::read`] does, and if it is an object, its fields too.
+    /// Takes the next value as [`Value::read`] does, and if it is an object, its fields too, as [`FieldReader::of`] returns them.
     ///
     /// # Errors
-    /// Those of [`Value::read`] and [`FieldReader::of`].
-    pub fn read_value<'a>(
-        self,
-        json: &mut Parser<'a>,
-    ) -> Result<(Value<'a>, Option<Fields<'a>>), JsonError> {
+    /// If it is not valid JSON.
+    pub fn read_value<'a>(self, json: &mut Parser<'a>) -> Result<ValueFields<'a>, JsonError> {
         if let Some((fields, raw)) = self.attempt(json) {
-            return Ok((Value::Raw(raw), Some(fields)));
+            return Ok(ValueFields { value: Value::Raw(raw), fields: Ok(Some(fields)) });
         }
         let value = Value::read(json)?;
-        Ok((value, self.of(value, json.arena())?))
+        Ok(ValueFields { value, fields: self.of(value, json.arena()) })
     }
 
     /// The items of an array as [`FieldReader::items`] returns them, with the fields of those that are objects.
     ///
     /// # Errors
-    /// Those of [`FieldReader::items`], and if an object in it has too many fields.
-    pub fn item_fields<'a>(
-        self,
-        raw: &'a str,
-        arena: &'a Arena,
-    ) -> Result<Vec<(Value<'a>, Option<Fields<'a>>)>, JsonError> {
+    /// Those of [`FieldReader::items`].
+    pub fn item_fields<'a>(self, raw: &'a str, arena: &'a Arena) -> Result<Vec<ValueFields<'a>>, JsonError> {
         let mut json = Parser::new(raw, arena);
         let mut found = Vec::new();
         if json.enter_array()? {

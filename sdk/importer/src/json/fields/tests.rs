@@ -185,13 +185,13 @@ fn values_are_the_same_whether_they_are_read_at_once_or_twice() {
                 if json.enter_array()? {
                     json.item()?;
                 }
-                let (value, fields) = if at_once {
+                let ValueFields { value, fields } = if at_once {
                     reader.read_value(&mut json)?
                 } else {
                     let value = Value::read(&mut json)?;
-                    (value, reader.of(value, &arena)?)
+                    ValueFields { value, fields: reader.of(value, &arena) }
                 };
-                let fields = fields.map(|fields| fields.iter_all().collect::<Vec<_>>());
+                let fields = fields.map(|fields| Some(fields?.iter_all().collect::<Vec<_>>()));
                 Ok::<_, JsonError>((value, fields, json.offset()))
             };
             assert_eq!(read(true), read(false), "{text}");
@@ -199,7 +199,14 @@ fn values_are_the_same_whether_they_are_read_at_once_or_twice() {
     }
     let list = format!("[{ALL},1,\"a\"]");
     let arena = Arena::new();
-    let values = reader.item_fields(&list, &arena).unwrap().into_iter().map(|(value, _)| value);
+    let values = reader.item_fields(&list, &arena).unwrap().into_iter().map(|item| item.value);
     assert_eq!(values.collect::<Vec<_>>(), reader.items(&list, &arena).unwrap());
+    let many = format!(r#"{{"list":[{many},{{"a":1}}],"text":"x"}}"#);
+    let mut fields = reader.parse(&many, &arena).unwrap();
+    let items = fields.take_array_fields("list").unwrap().unwrap();
+    let found: Vec<_> =
+        items.into_iter().map(|item| item.fields.map(|it| it.map(Fields::into_json))).collect();
+    assert!(matches!(found.as_slice(), [Err(_), Ok(Some(one))] if one == r#"{"a":1}"#), "{found:?}");
+    assert!(fields.take_array_fields("text").unwrap().is_none() && fields.has("text") && !fields.has("list"));
     assert!(FieldReader::new().max_members(2).item_fields(&list, &arena).is_err());
 }
