@@ -5,7 +5,7 @@ use satchel_importer::{JsonError, Leftover, Parser, json::Value};
 mod block;
 mod message;
 
-pub(crate) use block::{Block, BlockKind, blocks};
+pub(crate) use block::{Block, BlockKind, block_heads, blocks};
 pub(crate) use message::Message;
 
 /// Fields that most lines repeat. A message keeps them only where they differ from those of its session.

@@ -8,7 +8,7 @@ use satchel_importer::{
     pam::prose,
 };
 
-use crate::raw::{BlockKind, REPEATED, blocks};
+use crate::raw::{BlockKind, REPEATED, block_heads};
 
 /// The type of lines about texts that the person typed while the model worked.
 pub(super) const QUEUE: &str = "queue-operation";
@@ -223,7 +223,7 @@ impl<'a> Head<'a> {
 
 /// The texts of blocks, and whether there are answers of tools among them.
 fn texts<'a>(json: &mut Parser<'a>) -> Result<(Vec<&'a str>, bool), JsonError> {
-    let Ok(blocks) = blocks(json)? else { return Ok((Vec::new(), false)) };
+    let Ok(blocks) = block_heads(json)? else { return Ok((Vec::new(), false)) };
     let answers = blocks.iter().any(|block| block.what() == BlockKind::Result);
     let texts = blocks.iter().filter_map(|block| block.text.filter(|text| !text.trim().is_empty()));
     Ok((texts.collect(), answers))

@@ -42,14 +42,30 @@ pub(crate) struct Block<'a> {
     pub(crate) rest: Leftover<'a>,
 }
 
+/// The blocks of a message, or another value in their place.
+type Blocks<'a> = Result<Vec<Block<'a>>, Value<'a>>;
+
+/// Takes the field of a block with this key.
+type TakeField<'a> = fn(&mut Block<'a>, &'a str, &mut Parser<'a>) -> Result<(), JsonError>;
+
 /// Reads the blocks of a message: a text, a list, or one block. Any other value is returned.
-pub(crate) fn blocks<'a>(json: &mut Parser<'a>) -> Result<Result<Vec<Block<'a>>, Value<'a>>, JsonError> {
+pub(crate) fn blocks<'a>(json: &mut Parser<'a>) -> Result<Blocks<'a>, JsonError> {
+    blocks_with(json, Block::field)
+}
+
+/// Like [`blocks`], but reads only what the first pass needs: the texts, and what tells answers of tools from other blocks. Those answers
+/// are most of a session.
+pub(crate) fn block_heads<'a>(json: &mut Parser<'a>) -> Result<Blocks<'a>, JsonError> {
+    blocks_with(json, Block::head_field)
+}
+
+fn blocks_with<'a>(json: &mut Parser<'a>, take: TakeField<'a>) -> Result<Blocks<'a>, JsonError> {
     match json.kind()? {
         Kind::String => {
             let text = json.string()?;
             Ok(Ok(if text.is_empty() { Vec::new() } else { vec![Block::plain(text)] }))
         }
-        Kind::Object => Block::read(json).map(|block| Ok(vec![block])),
+        Kind::Object => Block::read(json, take).map(|block| Ok(vec![block])),
         Kind::Array => {
             json.enter_array()?;
             let mut blocks = Vec::new();
@@ -60,7 +76,7 @@ pub(crate) fn blocks<'a>(json: &mut Parser<'a>) -> Result<Result<Vec<Block<'a>>,
                         problem: "a message has more blocks than the limit",
                     });
                 }
-                blocks.push(Block::read(json)?);
+                blocks.push(Block::read(json, take)?);
             }
             Ok(Ok(blocks))
         }
@@ -73,7 +89,7 @@ impl<'a> Block<'a> {
         Self { kind: Some("text"), text: Some(text), ..Self::default() }
     }
 
-    fn read(json: &mut Parser<'a>) -> Result<Self, JsonError> {
+    fn read(json: &mut Parser<'a>, take: TakeField<'a>) -> Result<Self, JsonError> {
         let mut it = Self::default();
         match json.kind()? {
             Kind::String => return json.string().map(Self::plain),
@@ -86,9 +102,16 @@ impl<'a> Block<'a> {
         }
         json.enter_object()?;
         while let Some(key) = json.key()? {
-            it.field(key, json)?;
+            take(&mut it, key, json)?;
         }
         Ok(it)
+    }
+
+    fn head_field(&mut self, key: &'a str, json: &mut Parser<'a>) -> Result<(), JsonError> {
+        match key {
+            "type" | "text" | "tool_use_id" => self.field(key, json),
+            _ => json.skip_value(),
+        }
     }
 
     fn field(&mut self, key: &'a str, json: &mut Parser<'a>) -> Result<(), JsonError> {
@@ -150,5 +173,38 @@ impl<'a> Block<'a> {
             }
         }
         self.rest.into_json()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use satchel_importer::Arena;
+
+    use super::*;
+
+    /// The texts, and whether there is an answer of a tool; none if it cannot be read.
+    fn head(blocks: Result<Blocks<'_>, JsonError>) -> Option<(Vec<Option<&str>>, bool)> {
+        let blocks = blocks.ok()?.unwrap_or_default();
+        let answers = blocks.iter().any(|block| block.what() == BlockKind::Result);
+        Some((blocks.iter().map(|block| block.text).collect(), answers))
+    }
+
+    #[test]
+    fn both_passes_find_the_same_texts_and_answers() {
+        for text in [
+            r#"[{"type":"text","text":"a"},{"content":"x\n","tool_use_id":"t","type":"tool_result"},"b",7]"#,
+            r#"[{"tool_use_id":"t","name":"Read","input":{}},{"thinking":"x","text":null}]"#,
+            r#"[{"type":"tool_use","tool_use_id":"t"},{"type":"new","name":"x","input":1,"text":"a","text":"b"}]"#,
+            r#"{"type":"mcp_tool_result","content":[{"type":"text","text":"inside"}],"text":["no text"]}"#,
+            r#"[{"content":"\x"}]"#,
+            r#"[{"content":[1,}]"#,
+            r#""alone""#,
+            "7",
+            "[",
+        ] {
+            let arena = Arena::new();
+            let all = head(blocks(&mut Parser::new(text, &arena)));
+            assert_eq!(head(block_heads(&mut Parser::new(text, &arena))), all, "{text}");
+        }
     }
 }
