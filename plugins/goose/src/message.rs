@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use satchel_importer::{
     Arena, Fields, ImportError, JsonError, Role,
-    json::{Value, parse_items},
+    json::{FieldReader, Value, ValueFields},
 };
 
 use crate::{
@@ -65,7 +65,7 @@ impl<'a> Record<'a> {
         let mut builder = Builder::new(&mut fields)?;
         let content = fields.take("content");
         for (at, part) in parts_of(content, arena)?.into_iter().enumerate() {
-            match read_part(part, arena, decode) {
+            match read_part(part, decode) {
                 Ok(Some(block)) => builder.add(block),
                 Ok(None) => {}
                 Err(error) => builder.record.broken.push((at, ImportError::from(error).message)),
@@ -82,20 +82,22 @@ impl<'a> Record<'a> {
 }
 
 /// The parts of a message. In place of a list there may be a single one.
-fn parts_of<'a>(content: Value<'a>, arena: &'a Arena) -> Result<Vec<Value<'a>>, ImportError> {
+fn parts_of<'a>(content: Value<'a>, arena: &'a Arena) -> Result<Vec<ValueFields<'a>>, ImportError> {
     match content {
-        Value::Raw(raw) if raw.starts_with('[') => Ok(parse_items(raw, arena)?),
+        Value::Raw(raw) if raw.starts_with('[') => Ok(FieldReader::new().item_fields(raw, arena)?),
         Value::Null => Ok(Vec::new()),
-        other => Ok(vec![other]),
+        other => Ok(vec![ValueFields { value: other, fields: Fields::of(other, arena) }]),
     }
 }
 
-fn read_part<'a>(part: Value<'a>, arena: &'a Arena, decode: bool) -> Result<Option<Block<'a>>, JsonError> {
-    match part {
-        Value::Null => Ok(None),
-        Value::Text(text) => Ok(Some(Block::of_text(text))),
-        Value::Raw(raw) if raw.starts_with('{') => Block::read(Fields::parse(raw, arena)?, decode).map(Some),
-        Value::Raw(_) => Err(JsonError { offset: 0, problem: "a part of the message is not an object" }),
+fn read_part(part: ValueFields<'_>, decode: bool) -> Result<Option<Block<'_>>, JsonError> {
+    match (part.value, part.fields?) {
+        (_, Some(fields)) => Block::read(fields, decode).map(Some),
+        (Value::Null, _) => Ok(None),
+        (Value::Text(text), _) => Ok(Some(Block::of_text(text))),
+        (Value::Raw(_), None) => {
+            Err(JsonError { offset: 0, problem: "a part of the message is not an object" })
+        }
     }
 }
 

@@ -3,9 +3,9 @@
 use std::{borrow::Cow, collections::BTreeSet};
 
 use satchel_importer::{
-    Arena, Attachment, AttachmentKind, Fields, JsonError, Source,
+    Attachment, AttachmentKind, Fields, JsonError, Source,
     address::{is_uri, unsigned},
-    json::Value,
+    json::{Value, ValueFields},
 };
 
 use crate::{bytes, piece::list_of};
@@ -27,7 +27,6 @@ pub(crate) struct ToolResult<'a> {
 
 /// Takes the result out of the fields of a part.
 pub(crate) fn take<'a>(part: &mut Fields<'a>, decode: bool) -> Result<ToolResult<'a>, JsonError> {
-    let arena = part.arena();
     let mut read = ToolResult { call: part.take_id("id"), ..ToolResult::default() };
     let Some(mut result) = part.take_object("toolResult")? else { return Ok(read) };
     result.remove_text("status", "success");
@@ -35,13 +34,13 @@ pub(crate) fn take<'a>(part: &mut Fields<'a>, decode: bool) -> Result<ToolResult
         read.texts.push(text.into());
     }
     if let Some(mut value) = result.take_object("value")? {
-        if let Some(contents) = value.take_array("content")? {
-            let rest = read.add_all(contents, arena, decode)?;
+        if let Some(contents) = value.take_array_fields("content")? {
+            let rest = read.add_all(contents, decode)?;
             value.push_json("content", &rest);
         }
         result.push_json("value", &value.into_json());
-    } else if let Some(contents) = result.take_array("value")? {
-        let rest = read.add_all(contents, arena, decode)?;
+    } else if let Some(contents) = result.take_array_fields("value")? {
+        let rest = read.add_all(contents, decode)?;
         result.push_json("value", &rest);
     } else if let Some(text) = result.take_text("value") {
         read.texts.push(text.into());
@@ -52,25 +51,19 @@ pub(crate) fn take<'a>(part: &mut Fields<'a>, decode: bool) -> Result<ToolResult
 
 impl<'a> ToolResult<'a> {
     /// Adds the contents, and returns what is left of them as the text of a list.
-    fn add_all(
-        &mut self,
-        contents: Vec<Value<'a>>,
-        arena: &'a Arena,
-        decode: bool,
-    ) -> Result<String, JsonError> {
+    fn add_all(&mut self, contents: Vec<ValueFields<'a>>, decode: bool) -> Result<String, JsonError> {
         let (mut seen, mut rest) = (BTreeSet::new(), Vec::new());
         for content in contents {
-            match content {
-                Value::Raw(raw) if raw.starts_with('{') => {
-                    let mut fields = Fields::parse(raw, arena)?;
+            match (content.value, content.fields?) {
+                (_, Some(mut fields)) => {
                     self.add(&mut fields, &mut seen, decode)?;
                     rest.push(fields.into_json());
                 }
-                Value::Text(text) => {
+                (Value::Text(text), _) => {
                     self.add_text(text, &mut seen);
                     rest.push("{}".to_owned());
                 }
-                other => rest.push(other.json().into_owned()),
+                (other, _) => rest.push(other.json().into_owned()),
             }
         }
         Ok(list_of(&rest))

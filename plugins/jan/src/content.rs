@@ -61,9 +61,9 @@ impl<'a, 'f> Builder<'a, 'f> {
             self.words(text, "0", false);
             return Ok(());
         }
-        let Some(list) = fields.take_array("content")? else { return Ok(()) };
-        for (at, value) in list.into_iter().enumerate() {
-            let read = match (value, FIELD_READER.of(value, fields.arena())) {
+        let Some(list) = fields.take_array_fields("content")? else { return Ok(()) };
+        for (at, item) in list.into_iter().enumerate() {
+            let read = match (item.value, item.fields) {
                 (Value::Text(text), _) => {
                     Ok(ReadPart { text: Some(text), rest: "{}".to_owned(), ..ReadPart::default() })
                 }

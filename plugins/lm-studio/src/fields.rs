@@ -2,19 +2,22 @@
 
 use satchel_importer::{
     Fields, JsonError,
-    json::{EMPTY_OBJECT, FieldReader, Value, time_of_text},
+    json::{EMPTY_OBJECT, FieldReader, Value, ValueFields, time_of_text},
 };
 
 /// An empty text counts as no value, and is not kept.
 pub(crate) const FIELD_READER: FieldReader = FieldReader::new().without_empty_texts();
 
 /// Removes `key`, and returns the items if its value is a list; any other value is the only item.
-pub(crate) fn take_items<'a>(fields: &mut Fields<'a>, key: &str) -> Result<Vec<Value<'a>>, JsonError> {
-    Ok(match fields.take_array(key)? {
+pub(crate) fn take_items<'a>(fields: &mut Fields<'a>, key: &str) -> Result<Vec<ValueFields<'a>>, JsonError> {
+    Ok(match fields.take_array_fields(key)? {
         Some(items) => items,
         None => match fields.get(key) {
             Value::Null | Value::Text("") | Value::Raw(EMPTY_OBJECT) => Vec::new(),
-            _ => vec![fields.take(key)],
+            value => {
+                fields.take(key);
+                vec![ValueFields { value, fields: FIELD_READER.of(value, fields.arena()) }]
+            }
         },
     })
 }

@@ -1,7 +1,10 @@
 //! Takes one entry of `messages` apart: its versions, of which the person sees one.
 
 use satchel_importer::{
-    Element, Fields, ImportError, JsonError, Role, json::Value, natural_key, warnings::shortened,
+    Element, Fields, ImportError, JsonError, Role,
+    json::{Value, ValueFields},
+    natural_key,
+    warnings::shortened,
 };
 
 use crate::{
@@ -52,13 +55,13 @@ pub(crate) fn read<'a>(element: &Element<'a>, files: Option<&Files<'_>>) -> Resu
     let mut json = element.parser();
     let mut fields = FIELD_READER.read(&mut json)?;
     json.end()?;
-    let listed = fields.take_array("versions")?;
+    let listed = fields.take_array_fields("versions")?;
     let listed = listed.ok_or_else(|| ImportError::malformed("it has no list of versions"))?;
     let chosen = fields.take("currentlySelected");
     let mut entry = Entry { versions: Vec::new(), selected: 0, findings: Findings::default() };
     let (wanted, mut budget) = (entry.wanted(chosen, listed.len()), Budget::default());
-    for (at, value) in listed.iter().enumerate() {
-        match read_version(*value, element, at, &mut entry.findings, &mut budget, files) {
+    for (at, value) in listed.into_iter().enumerate() {
+        match read_version(value, at, &mut entry.findings, &mut budget, files) {
             Ok(version) => {
                 // A version that cannot be read leaves the choice to the one before it.
                 if at <= wanted {
@@ -92,28 +95,25 @@ impl Entry<'_> {
 }
 
 fn read_version<'a>(
-    value: Value<'a>,
-    element: &Element<'a>,
+    value: ValueFields<'a>,
     at: usize,
     findings: &mut Findings,
     budget: &mut Budget,
     files: Option<&Files<'_>>,
 ) -> Result<Version<'a>, ImportError> {
-    let raw = value.object().ok_or_else(|| ImportError::malformed("it is not an object"))?;
-    let mut fields = FIELD_READER.parse(raw, element.arena())?;
+    let mut fields = value.fields?.ok_or_else(|| ImportError::malformed("it is not an object"))?;
     let role = role(&mut fields, findings);
     let (steps, content) = (take_items(&mut fields, "steps")?, take_items(&mut fields, "content")?);
     // Text that the model was given may have what cannot be compared; it is kept then.
     if repeats(&fields, &content).unwrap_or(false) {
         fields.take("preprocessed");
     }
-    let first = steps.iter().find_map(|step| FIELD_READER.of(*step, element.arena()).ok().flatten());
-    let id = first.as_ref().and_then(step::id_of);
+    let id = steps.iter().find_map(|step| step.fields.as_ref().ok()?.as_ref()).and_then(step::id_of);
     let model = fields.object("senderInfo")?.get("senderName").nonempty_text();
     let block =
         Block { id: None, index: 0, role, time: None, model, thought: false, tokens: None, streamed: false };
-    let mut builder = Builder::new(findings, budget, files, element.arena(), format!("versions[{at}]"));
-    let left = builder.parts(&block, &content);
+    let mut builder = Builder::new(findings, budget, files, format!("versions[{at}]"));
+    let left = builder.parts(&block, content);
     for (index, step) in steps.into_iter().enumerate() {
         builder.step(index, step, role);
     }
@@ -166,19 +166,19 @@ fn role_name(role: Role) -> &'static str {
 }
 
 /// Whether what the model was given is what the person wrote.
-fn repeats<'a>(fields: &Fields<'a>, content: &[Value<'a>]) -> Result<bool, JsonError> {
+fn repeats<'a>(fields: &Fields<'a>, content: &[ValueFields<'a>]) -> Result<bool, JsonError> {
     let mut given = fields.object("preprocessed")?;
-    let Some(parts) = given.take_array("content")? else { return Ok(false) };
+    let Some(parts) = given.take_array_fields("content")? else { return Ok(false) };
     given.take("role");
-    let arena = fields.arena();
-    let same = |one: Value<'a>, other: Value<'a>| -> Result<bool, JsonError> {
-        let pair = FIELD_READER.of(one, arena)?.zip(FIELD_READER.of(other, arena)?);
-        Ok(pair.map_or(one == other, |(one, other)| one.iter().eq(other.iter())))
+    let same = |one: &ValueFields<'a>, other: &ValueFields<'a>| -> Result<bool, JsonError> {
+        let pair = one.fields.as_ref().map_err(|error| *error)?.as_ref();
+        let pair = pair.zip(other.fields.as_ref().map_err(|error| *error)?.as_ref());
+        Ok(pair.map_or(one.value == other.value, |(one, other)| one.iter().eq(other.iter())))
     };
     let mut repeats = given.iter().next().is_none() && parts.len() == content.len();
     for (one, other) in parts.iter().zip(content) {
         // Most are the same, so this rarely goes on after a difference.
-        repeats = repeats && same(*one, *other)?;
+        repeats = repeats && same(one, other)?;
     }
     Ok(repeats)
 }

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use satchel_importer::{
-    Arena, Citation, Fields, ImportError, JsonError, Role,
-    json::{EMPTY_OBJECT, Value, array_of},
+    Citation, Fields, ImportError, JsonError, Role,
+    json::{EMPTY_OBJECT, Value, ValueFields, array_of},
     warnings::shortened,
 };
 
@@ -69,7 +69,6 @@ pub(crate) struct Builder<'a, 'f> {
     findings: &'f mut Findings,
     budget: &'f mut Budget,
     files: Option<&'f Files<'f>>,
-    arena: &'a Arena,
     /// The version, for reports.
     place: String,
 }
@@ -96,16 +95,15 @@ impl<'a, 'f> Builder<'a, 'f> {
         findings: &'f mut Findings,
         budget: &'f mut Budget,
         files: Option<&'f Files<'f>>,
-        arena: &'a Arena,
         place: String,
     ) -> Self {
         let (pieces, notes, citations) = (Vec::new(), Vec::new(), Vec::new());
-        Self { pieces, notes, citations, findings, budget, files, arena, place }
+        Self { pieces, notes, citations, findings, budget, files, place }
     }
 
     /// Adds the step with this number. One that cannot be read costs only itself.
-    pub(crate) fn step(&mut self, index: usize, step: Value<'a>, role: Role) {
-        let reason = match self.budget.take_item().then(|| FIELD_READER.of(step, self.arena)) {
+    pub(crate) fn step(&mut self, index: usize, step: ValueFields<'a>, role: Role) {
+        let reason = match self.budget.take_item().then_some(step.fields) {
             None => TOO_MANY.to_owned(),
             Some(Ok(Some(step))) => match self.read_step(index, step, role) {
                 Ok(()) => return,
@@ -158,13 +156,13 @@ impl<'a, 'f> Builder<'a, 'f> {
             Value::Null => Vec::new(),
             text @ Value::Text(_) => {
                 step.take("content");
-                vec![text]
+                vec![ValueFields { value: text, fields: Ok(None) }]
             }
             // An object has no parts, and stays in the step.
-            Value::Raw(_) => step.take_array("content")?.unwrap_or_default(),
+            Value::Raw(_) => step.take_array_fields("content")?.unwrap_or_default(),
         };
         let before = self.pieces.len();
-        let left = self.parts(&block, &content);
+        let left = self.parts(&block, content);
         if left.iter().any(|part| part != EMPTY_OBJECT) {
             step.push_json("content", &array_of(&left));
         }
@@ -214,12 +212,12 @@ impl<'a, 'f> Builder<'a, 'f> {
     }
 
     /// Adds the parts of a block; one that cannot be read costs only itself. Returns what belongs to no piece, as JSON texts.
-    pub(crate) fn parts(&mut self, block: &Block<'a>, parts: &[Value<'a>]) -> Vec<String> {
+    pub(crate) fn parts(&mut self, block: &Block<'a>, parts: Vec<ValueFields<'a>>) -> Vec<String> {
         let (before, mut left, mut open) = (self.pieces.len(), Vec::new(), false);
-        for (at, value) in parts.iter().enumerate() {
+        for (at, value) in parts.into_iter().enumerate() {
             let place = || format!("{}.steps[{}].content[{at}]", self.place, block.index);
             let outcome =
-                if self.budget.take_item() { self.read_part(*value) } else { Err(TOO_MANY.to_owned()) };
+                if self.budget.take_item() { self.read_part(value) } else { Err(TOO_MANY.to_owned()) };
             let read = match outcome {
                 Ok(read) => read,
                 Err(reason) => {
@@ -253,12 +251,12 @@ impl<'a, 'f> Builder<'a, 'f> {
         left
     }
 
-    fn read_part(&self, value: Value<'a>) -> Result<ReadPart<'a>, String> {
-        if let Value::Text(text) = value {
+    fn read_part(&self, value: ValueFields<'a>) -> Result<ReadPart<'a>, String> {
+        if let Value::Text(text) = value.value {
             let rest = EMPTY_OBJECT.to_owned();
             return Ok(ReadPart { what: What::Text(text), unknown: false, kind: None, unread: None, rest });
         }
-        let fields = FIELD_READER.of(value, self.arena).map_err(|error| error.to_string())?;
+        let fields = value.fields.map_err(|error| error.to_string())?;
         let fields = fields.ok_or("it is not an object")?;
         part::read(fields, self.files).map_err(|error| error.to_string())
     }
