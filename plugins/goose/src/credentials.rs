@@ -154,7 +154,7 @@ mod tests {
             ("--header X-Api-Key: SECRET -v", "--header X-Api-Key: [removed] -v"),
             ("ghp_0123456789abcdefSECRET", "[removed]"),
             ("--db postgresql://me:SECRET@db.example/a", "--db postgresql://db.example/a"),
-            ("--url=https://a.example/sse?token=SECRET", "--url=https://a.example/sse"),
+            ("--url=https://a.example/sse?token=SECRET", "--url=https://a.example/sse?token=[removed]"),
             ("C:\\Tools\\server.exe /home/a b", "C:\\Tools\\server.exe /home/a b"),
             ("--author me --monkey no sk-learn-extension", "--author me --monkey no sk-learn-extension"),
         ] {
@@ -167,7 +167,8 @@ mod tests {
     #[test]
     fn addresses_lose_their_credentials() {
         for (given, left) in [
-            ("https://mcp.example/sse?api_key=SECRET&a=1", "https://mcp.example/sse?a=1"),
+            ("https://mcp.example/sse?api_key=SECRET&a=1", "https://mcp.example/sse?api_key=[removed]&a=1"),
+            ("https://mcp.example/sse?api_key=0a1B2c3D4e5F.6g-&a=1", "https://mcp.example/sse?a=1"),
             (
                 "https://mcp.example/sse?exampleApiKey=SECRET",
                 "https://mcp.example/sse?exampleApiKey=[removed]",

@@ -112,7 +112,7 @@ mod tests {
             r#"[{"cmd":"npx --token S","args":["--key","S",1]},{"uri":"https://a.example?token=S","url":7}]"#;
         assert_eq!(
             without(raw),
-            r#"[{"cmd":"npx --token [removed]","args":["--key","[removed]",1]},{"uri":"https://a.example","url":7}]"#
+            r#"[{"cmd":"npx --token [removed]","args":["--key","[removed]",1]},{"uri":"https://a.example?token=[removed]","url":7}]"#
         );
     }
 }
