@@ -4,7 +4,10 @@ use std::{borrow::Cow, collections::BTreeSet};
 
 use satchel_importer::{
     Arena, Bundle, Conversation, Element, ErrorKind, Fields, ImportError, Importer as _, JsonLists, Leftover,
-    RecordKind, Sink, Summary, address::unsigned_json, json::Value, warnings::shortened,
+    RecordKind, Sink, Summary,
+    address::unsigned_json,
+    json::Value,
+    warnings::{Warnings, shortened},
 };
 
 use crate::{
@@ -23,8 +26,8 @@ use crate::{
 const SUBAGENT: &str = "subagent";
 /// Bytes of the file that names the folder of a project.
 const MAX_ROOT: u64 = 4096;
-/// Unknown types of which there is a warning; one is enough to see that the format has changed.
-const MAX_WARNED: usize = 64;
+/// What is said in place of further warnings about unknown types.
+const MORE_TYPES: &str = "there are more unknown types in this chat, which are not listed";
 /// The fields of a file with one object. All but the messages were read in the first pass.
 const LISTS: [(&str, RecordKind); 9] = [
     ("messages", RecordKind::Message),
@@ -65,11 +68,9 @@ struct SessionFile<'r> {
 }
 
 /// The second pass.
-#[derive(Default)]
 struct ReadState {
     tree: MessageTree,
-    /// The types for which there was a warning.
-    warned: BTreeSet<String>,
+    unknown_types: Warnings,
     /// Digests of the fields that belong to no piece of a message.
     seen: BTreeSet<u64>,
 }
@@ -92,7 +93,11 @@ impl SessionFile<'_> {
             );
         }
         self.warn_of_changes(sink);
-        let mut state = ReadState::default();
+        let mut state = ReadState {
+            tree: MessageTree::default(),
+            unknown_types: Warnings::new(MORE_TYPES),
+            seen: BTreeSet::new(),
+        };
         if self.layout != detect::SAVED {
             let lines = layout::elements(self.path).kind(RecordKind::Message);
             lines.each(self.bundle, sink, |element, sink| self.line(&element, &mut state, sink))?;
@@ -311,10 +316,9 @@ impl SessionFile<'_> {
 
 /// Warns of what cannot be read, or is in a line that repeats earlier ones.
 fn warn(record: &Record<'_>, place: &str, state: &mut ReadState, sink: &mut Sink, repeated: bool) {
-    let named = record.unknown_type && state.warned.len() < MAX_WARNED;
-    if named && state.warned.insert(shortened(record.kind)) {
-        let kind = shortened(record.kind);
-        sink.warn(place, &format!("its type {kind:?} is unknown; it is read as a message"));
+    if record.unknown_type {
+        let warning = format!("its type {:?} is unknown; it is read as a message", shortened(record.kind));
+        state.unknown_types.warn(place, warning, sink);
     }
     if record.unreadable && !repeated {
         sink.warn(place, "a file in it cannot be decoded or is larger than 16 MiB; it is left out");

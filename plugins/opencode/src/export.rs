@@ -59,7 +59,6 @@ pub(crate) fn read(bundle: &Bundle, path: &str, sink: &mut Sink) -> Result<(), I
         }
         survey.message(&element, &mut ids, &mut reports, sink)
     })?;
-    reports.finish(path, sink);
     for name in &outcome.others {
         sink.warn(path, &format!("its field {:?} is unknown and was not read", shortened(name)));
     }

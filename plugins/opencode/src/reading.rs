@@ -1,9 +1,8 @@
 //! Reads files and messages, and reports what cannot be read.
 
-use std::collections::BTreeSet;
-
 use satchel_importer::{
-    Bundle, Fields, ImportError, JsonArray, Message, RecordKind, Sink, warnings::shortened,
+    Bundle, Fields, ImportError, JsonArray, Message, RecordKind, Sink,
+    warnings::{Warnings, shortened},
 };
 
 use crate::{message::Record, piece::Piece};
@@ -12,10 +11,8 @@ use crate::{message::Record, piece::Piece};
 pub(crate) const MAX_LENGTH: usize = 16 * 1024 * 1024;
 /// Messages that are emitted at once.
 const AT_ONCE: usize = 256;
-/// Different warnings about one session; one of a kind is enough to see that the format has changed.
-const MAX_WARNINGS: usize = 64;
-/// Further kinds that are counted.
-const MAX_COUNTED: usize = 10_000;
+/// What is said in place of further warnings.
+const MORE_WARNINGS: &str = "there are more kinds of warnings about this session, which are not listed";
 
 /// The JSON text of the object in a small file. What cannot be read is reported as a skipped `kind`.
 pub(crate) fn read_object(
@@ -59,11 +56,13 @@ fn file(path: &str) -> JsonArray<'_> {
 }
 
 /// What was reported about a session.
-#[derive(Debug, Default)]
-pub(crate) struct Reports {
-    given: BTreeSet<String>,
-    /// The warnings beyond the limit.
-    more: BTreeSet<String>,
+#[derive(Debug)]
+pub(crate) struct Reports(Warnings);
+
+impl Default for Reports {
+    fn default() -> Self {
+        Self(Warnings::new(MORE_WARNINGS))
+    }
 }
 
 impl Reports {
@@ -88,34 +87,12 @@ impl Reports {
             format!("the mark {:?} of a text is unknown; it may say who wrote the text", shortened(mark))
         });
         for warning in role.into_iter().chain(types).chain(mark) {
-            self.warn(warning, place, sink);
+            self.0.warn(place, warning, sink);
         }
         if record.unreadable {
             sink.warn(place, "a file in it cannot be decoded or is larger than 16 MiB; it is left out");
         }
         Ok(())
-    }
-
-    fn warn(&mut self, warning: String, place: &str, sink: &mut Sink) {
-        if self.given.contains(&warning) {
-            return;
-        }
-        if self.given.len() < MAX_WARNINGS {
-            sink.warn(place, &warning);
-            self.given.insert(warning);
-        } else if self.more.len() < MAX_COUNTED {
-            self.more.insert(warning);
-        }
-    }
-
-    /// Says how many kinds of warnings about the session at `place` are not listed.
-    pub(crate) fn finish(self, place: &str, sink: &mut Sink) {
-        let count = match self.more.len() {
-            0 => return,
-            MAX_COUNTED => format!("at least {MAX_COUNTED}"),
-            count => count.to_string(),
-        };
-        sink.warn(place, &format!("{count} more kinds of warnings about this session are not listed"));
     }
 }
 
@@ -139,29 +116,4 @@ pub(crate) fn emit(
         last = messages.pop().map(|message| message.id.into_owned());
     }
     Ok(last)
-}
-
-#[cfg(test)]
-mod tests {
-    use satchel_importer::Line;
-
-    use super::*;
-
-    #[test]
-    fn warnings_that_are_not_listed_are_counted_by_kind() {
-        let (mut reports, mut sink) = (Reports::default(), Sink::collecting());
-        for number in 0..MAX_WARNINGS + 3 {
-            for _ in 0..2 {
-                reports.warn(number.to_string(), "a", &mut sink);
-            }
-        }
-        reports.finish("a", &mut sink);
-        let lines = sink.into_lines();
-        let last = match lines.last() {
-            Some(Line::Warning(warning)) => warning.message.as_str(),
-            _ => "",
-        };
-        assert_eq!(lines.len(), MAX_WARNINGS + 1);
-        assert_eq!(last, "3 more kinds of warnings about this session are not listed");
-    }
 }

@@ -237,7 +237,6 @@ impl<'r> StoredSession<'r> {
             }
             arena.reset();
         }
-        reports.finish(self.locator().unwrap_or_default(), sink);
         for (_, path) in self.files.messages.iter().skip(MAX_MESSAGES) {
             sink.skip(RecordKind::Message, path, "the session has more messages than fit")?;
         }

@@ -1,14 +1,11 @@
 //! Reads each session in three passes: where its requests are, what must be known about all of them, then their messages. The requests
 //! of a short one are read once for both.
 
-use std::{
-    borrow::Cow,
-    collections::{BTreeMap, BTreeSet},
-};
+use std::{borrow::Cow, collections::BTreeMap};
 
 use satchel_importer::{
     Arena, Bundle, Content, Conversation, ErrorKind, ImportError, Importer as _, Message, RecordKind, Sink,
-    Summary, address::unsigned_json, names, natural_key, pam::unread,
+    Summary, address::unsigned_json, names, natural_key, pam::unread, warnings::Warnings,
 };
 
 use crate::{
@@ -20,8 +17,8 @@ use crate::{
     workspace::{self, Workspace},
 };
 
-/// Warnings about unknown fields and types in one file.
-const MAX_WARNINGS: usize = 100;
+/// What is said in place of further warnings about unknown fields and types.
+const MORE_WARNINGS: &str = "there are more kinds of warnings about this session, which are not listed";
 /// Bytes of the requests that are in memory together. Their messages may need thirty times as much, in a guest of 128 MiB.
 const MAX_AT_ONCE: usize = 1024 * 1024;
 /// Length of a UUID, which is the name of a session's file.
@@ -184,7 +181,7 @@ impl SessionFile<'_> {
             read.push((number, request));
         }
         self.begin(&outline, sink)?;
-        let mut warned = BTreeSet::new();
+        let mut warned = Warnings::new(MORE_WARNINGS);
         read.into_iter().try_for_each(|(number, request)| self.emit(number, request, &mut warned, sink))
     }
 
@@ -197,7 +194,7 @@ impl SessionFile<'_> {
             arena.reset();
         }
         self.begin(&outline, sink)?;
-        let (mut requests, mut warned) = (self.requests()?, BTreeSet::new());
+        let (mut requests, mut warned) = (self.requests()?, Warnings::new(MORE_WARNINGS));
         while let Some((number, request)) = requests.next(&arena)? {
             self.emit(number, request, &mut warned, sink)?;
             arena.reset();
@@ -233,7 +230,7 @@ impl SessionFile<'_> {
         &self,
         number: usize,
         request: ReadRequest<'_>,
-        warned: &mut BTreeSet<String>,
+        warned: &mut Warnings,
         sink: &mut Sink,
     ) -> Result<(), ImportError> {
         let locator = self.locator(number);
@@ -248,11 +245,7 @@ impl SessionFile<'_> {
         for warning in exchange.warnings {
             match warning {
                 Warning::Each(text) => sink.warn(&locator, text),
-                Warning::Once(text) if warned.len() == MAX_WARNINGS || warned.contains(&text) => {}
-                Warning::Once(text) => {
-                    sink.warn(&locator, &text);
-                    warned.insert(text);
-                }
+                Warning::Once(text) => warned.warn(&locator, text, sink),
             }
         }
         sink.more_messages(&exchange.messages)

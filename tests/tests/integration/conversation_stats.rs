@@ -98,18 +98,18 @@ fn group_of(
 }
 
 /// Returns what a message cost, in millionths of a US dollar.
-fn cost_micros(message: &v1::Message) -> i64 {
+fn cost_micros(message: &v1::Message) -> Result<i64> {
     let raw = message.raw_metadata_json.as_deref().unwrap_or("null");
     let raw: serde_json::Value = serde_json::from_str(raw).unwrap_or_default();
     let places = ["/cost", "/costUSD", "/metadata/usage/cost"];
     let dollars = places.iter().find_map(|place| raw.pointer(place).and_then(serde_json::Value::as_f64));
-    dollars.map_or(0, |dollars| (dollars * 1e6).round() as i64)
+    Ok(format!("{:.0}", dollars.unwrap_or_default() * 1e6).parse()?)
 }
 
 fn counted(
     all: &[(v1::Conversation, Vec<v1::Message>)],
     grouping: ConversationGrouping,
-) -> BTreeMap<String, Counts> {
+) -> Result<BTreeMap<String, Counts>> {
     let mut groups: BTreeMap<String, Counts> = BTreeMap::new();
     for (conversation, messages) in all {
         for message in messages {
@@ -118,11 +118,11 @@ fn counted(
             counts.conversations.insert(conversation.id.clone());
             counts.messages += 1;
             counts.tokens += message.token_count.unwrap_or_default();
-            counts.cost_micros += cost_micros(message);
+            counts.cost_micros += cost_micros(message)?;
             counts.times.extend(message.created_at.map(|time| (time.seconds, time.nanos)));
         }
     }
-    groups
+    Ok(groups)
 }
 
 fn check_totals(totals: Option<v1::ConversationTotals>, counts: &Counts, what: &str) -> Result<()> {
@@ -159,7 +159,7 @@ async fn groups_have_the_counts_of_the_lists() -> Result<()> {
         ConversationGrouping::Month,
     ] {
         let answer = client.get_conversation_stats(request(grouping)).await?.into_inner();
-        let expected = counted(&all, grouping);
+        let expected = counted(&all, grouping)?;
         ensure!(expected.len() > 2, "{grouping:?} is tried with {} groups", expected.len());
         ensure!(answer.groups.len() == expected.len(), "{grouping:?}: {:?}", answer.groups);
         for group in &answer.groups {
@@ -184,7 +184,7 @@ async fn groups_have_the_counts_of_the_lists() -> Result<()> {
             ensure!(costly == BTreeSet::from(["claude-code", "goose", "opencode"]), "{costly:?}");
         }
         ensure!(answer.others.is_none() && answer.other_groups == 0, "{answer:?}");
-        let whole = counted(&all, ConversationGrouping::Platform).into_values().reduce(merged);
+        let whole = counted(&all, ConversationGrouping::Platform)?.into_values().reduce(merged);
         check_totals(answer.total, &whole.unwrap_or_default(), "all")?;
     }
     daemon.stop().await?;

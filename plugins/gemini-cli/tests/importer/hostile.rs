@@ -150,6 +150,17 @@ fn the_current_message_was_not_taken_back() {
 }
 
 #[test]
+fn that_there_are_more_unknown_types_is_said() {
+    let lines: Vec<String> = (0..100)
+        .map(|at| gemini(&format!("m{at}"), "Hi", "").replace("\"gemini\"", &format!("\"novelty{at}\"")))
+        .collect();
+    let read = read(&lines);
+    let given = warnings(&read);
+    let last = given.last().map(|warning| warning.message.clone()).unwrap_or_default();
+    assert!(given.len() == 65 && last.starts_with("there are more"), "{} {last}", given.len());
+}
+
+#[test]
 fn a_torn_line_costs_only_itself() {
     let torn = &user("t", "torn")[..50];
     let lines = [user("a", "It is read."), torn.to_owned(), user("b", "It is read too.")];

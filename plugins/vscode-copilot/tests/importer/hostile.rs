@@ -7,7 +7,7 @@ use satchel_importer::{
     pam::record::{MessageRecord, RecordKind},
     testkit::{
         BrokenFiles, FixtureFile, Unclaimed, conversations, messages, nested_json, parents_are_messages,
-        run_file, skips, skips_of,
+        run_file, skips, skips_of, warnings,
     },
 };
 use satchel_plugin_vscode_copilot::VsCodeCopilot;
@@ -349,4 +349,15 @@ fn an_answer_of_too_many_messages_is_cut_off() {
     let ids: Vec<_> = messages(&lines).into_iter().map(|message| message.id.as_str()).collect();
     assert_eq!((ids.len(), &ids[20_001..]), (20_004, &["a0:20000", "q1", "a1"][..]));
     assert_eq!(lines.iter().filter(|line| matches!(line, Line::Warning(_))).count(), 1);
+}
+
+#[test]
+fn that_there_are_more_kinds_of_warnings_is_said() {
+    let parts: Vec<Value> =
+        (0..100).map(|at| json!({"kind":format!("novelty{at}"),"content":"It is kept."})).collect();
+    let read = read(&log(&[start(&json!([request(1, &json!(parts))]))]));
+    let given = |start: &str| {
+        warnings(&read).into_iter().filter(|warning| warning.message.starts_with(start)).count()
+    };
+    assert_eq!((given("a part of an answer has an unknown type"), given("there are more kinds")), (64, 1));
 }
