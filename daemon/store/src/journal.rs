@@ -10,12 +10,12 @@ pub(crate) mod segment;
 pub(crate) mod segments;
 pub(crate) mod writer;
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
 use satchel_seal::{KEY_ID, Seal};
 
 use self::frame::FrameHeader;
-use crate::codec::Malformed;
+use crate::{codec::Malformed, decompress::Decompressors};
 
 /// A position in the journal, with the hash that is needed to continue the chain from there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,9 +48,14 @@ pub(crate) struct JournalContext {
     pub(crate) folder: PathBuf,
     pub(crate) store_id: [u8; 16],
     pub(crate) seal: Option<Seal>,
+    decompressors: Arc<Decompressors>,
 }
 
 impl JournalContext {
+    pub(crate) fn new(folder: PathBuf, store_id: [u8; 16], seal: Option<Seal>) -> Self {
+        Self { folder, store_id, seal, decompressors: Arc::default() }
+    }
+
     /// Returns the key id of all frames.
     pub(crate) fn key(&self) -> u16 {
         if self.seal.is_some() { KEY_ID } else { 0 }
@@ -64,7 +69,7 @@ impl JournalContext {
         offset: u64,
         payload: Vec<u8>,
     ) -> Result<Vec<u8>, Malformed> {
-        frame::unpack(header, self.open(header, segment, offset, payload)?)
+        frame::unpack(header, self.open(header, segment, offset, payload)?, &self.decompressors)
     }
 
     /// Opens a payload. The result may still be compressed.

@@ -8,6 +8,7 @@ mod blob;
 mod change;
 mod check;
 mod codec;
+mod decompress;
 mod disk;
 mod encrypt;
 mod engine;

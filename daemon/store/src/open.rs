@@ -179,7 +179,7 @@ pub(crate) fn missing_journal(folder: &Path) -> Damage {
 
 /// Creates the first segment of a new journal.
 fn create_journal(disk: &Arc<dyn Disk>, folder: PathBuf, seal: Option<Seal>) -> Result<Segments, StoreError> {
-    let context = JournalContext { folder: folder.clone(), store_id: *Uuid::new_v4().as_bytes(), seal };
+    let context = JournalContext::new(folder.clone(), *Uuid::new_v4().as_bytes(), seal);
     let path = context.segment_path(1);
     if disk.open(&path, false).is_ok() {
         disk.remove(&path).map_err(StoreError::io("remove", &path))?;

@@ -35,7 +35,7 @@ pub fn assign_new_store_id(
         .ok_or_else(|| damaged(&old, "a journal without a whole segment"))?;
     segments.check_key()?;
     let id = Uuid::new_v4();
-    let context = JournalContext { folder: dir.join("journal.new"), store_id: *id.as_bytes(), seal: None };
+    let context = JournalContext::new(dir.join("journal.new"), *id.as_bytes(), None);
     disk.create_folders(&context.folder).map_err(StoreError::io("create", &context.folder))?;
     let mut copy = JournalCopy::new(Arc::clone(&disk), context, &segments);
     let total = segments.bytes_from(Segments::beginning());

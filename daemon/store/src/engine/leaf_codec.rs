@@ -5,10 +5,9 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use zstd::bulk::Decompressor;
-
 use crate::{
     codec::{ByteReader, Malformed, Put},
+    decompress::Decompressors,
     journal::frame::PayloadCompressor,
     value::PLAIN,
 };
@@ -21,21 +20,19 @@ const MIN_COMPRESS_BYTES: usize = 640;
 /// Maximum size in bytes of a leaf that is compressed. A reader trusts a stored length only up to this limit when it allocates
 /// memory.
 const MAX_COMPRESSED_LEAF: usize = 256 << 10;
-/// Number of decompressors that are kept for later readers; each takes about 100 KiB.
-const MAX_POOLED: usize = 2;
 
 /// Encodes and decodes leaves. Records of one kind are similar, so compressed together they take less than half the space, in
 /// sled's cache too.
 pub(super) struct LeafCodec {
     compressor: Mutex<PayloadCompressor>,
-    decompressors: Mutex<Vec<Decompressor<'static>>>,
+    decompressors: Decompressors,
 }
 
 impl LeafCodec {
     pub(super) fn new() -> io::Result<Self> {
         Ok(Self {
             compressor: Mutex::new(PayloadCompressor::of_level(LEVEL)?),
-            decompressors: Mutex::default(),
+            decompressors: Decompressors::default(),
         })
     }
 
@@ -65,21 +62,9 @@ impl LeafCodec {
                 if length > MAX_COMPRESSED_LEAF {
                     return Err(Malformed("is longer than leaves are"));
                 }
-                self.unpack(take.0, length)
+                self.decompressors.decompress(take.0, length).map_err(|_| Malformed("does not unpack"))
             }
             _ => Err(Malformed("is packed in an unknown way")),
         }
-    }
-
-    fn unpack(&self, packed: &[u8], length: usize) -> Result<Vec<u8>, Malformed> {
-        let problem = |_| Malformed("does not unpack");
-        let pooled = self.decompressors.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut decompressor = pooled.map_or_else(Decompressor::new, Ok).map_err(problem)?;
-        let leaf = decompressor.decompress(packed, length).map_err(problem)?;
-        let mut decompressors = self.decompressors.lock().unwrap_or_else(PoisonError::into_inner);
-        if decompressors.len() < MAX_POOLED {
-            decompressors.push(decompressor);
-        }
-        Ok(leaf)
     }
 }

@@ -4,7 +4,7 @@ use std::io;
 
 use zstd::bulk::Compressor;
 
-use crate::{codec::Malformed, sha256::Sha256};
+use crate::{codec::Malformed, decompress::Decompressors, sha256::Sha256};
 
 /// Bytes before the payload.
 pub(crate) const HEADER_BYTES: usize = 36;
@@ -152,7 +152,11 @@ pub(crate) fn hash(pieces: &[&[u8]]) -> [u8; 16] {
 }
 
 /// Unpacks a payload.
-pub(crate) fn unpack(header: &FrameHeader, payload: Vec<u8>) -> Result<Vec<u8>, Malformed> {
+pub(crate) fn unpack(
+    header: &FrameHeader,
+    payload: Vec<u8>,
+    decompressors: &Decompressors,
+) -> Result<Vec<u8>, Malformed> {
     if header.flags & ZSTD == 0 {
         return Ok(payload);
     }
@@ -161,7 +165,7 @@ pub(crate) fn unpack(header: &FrameHeader, payload: Vec<u8>) -> Result<Vec<u8>, 
     if length > MAX_PAYLOAD {
         return Err(Malformed("claims to unpack to more than 256 MiB"));
     }
-    let raw = zstd::bulk::decompress(packed, length).map_err(|_| Malformed("does not unpack"))?;
+    let raw = decompressors.decompress(packed, length).map_err(|_| Malformed("does not unpack"))?;
     if raw.len() == length { Ok(raw) } else { Err(Malformed("unpacks to another length than it says")) }
 }
 

@@ -121,8 +121,16 @@ impl FrameReader {
 pub(crate) struct RawFrame {
     pub(crate) header: FrameHeader,
     pub(crate) payload: Vec<u8>,
-    /// The link of the hash chain for the next frame.
-    pub(crate) hash: [u8; 16],
+    /// The bytes of the header.
+    head: [u8; HEADER_BYTES],
+}
+
+impl RawFrame {
+    /// Returns the link of the hash chain for the next frame. Only a scan needs it, and to hash a frame takes as long as to
+    /// unpack it.
+    pub(crate) fn hash(&self) -> [u8; 16] {
+        frame::hash(&[&self.head, &self.payload])
+    }
 }
 
 /// Reads the frame at `binding.offset`, which must end by `end`. Returns `None` if there is no valid frame. The length is checked
@@ -150,6 +158,5 @@ pub(crate) fn load(
     if crc != header.crc {
         return Ok(None);
     }
-    let hash = frame::hash(&[&head, &payload]);
-    Ok(Some(RawFrame { header, payload, hash }))
+    Ok(Some(RawFrame { header, payload, head }))
 }

@@ -51,7 +51,7 @@ pub(crate) fn rewrite(
     progress: &mut dyn FnMut(CheckProgress),
 ) -> Result<(), StoreError> {
     disk.create_folders(&folder).map_err(StoreError::io("create", &folder))?;
-    let context = JournalContext { folder, store_id: old.context.store_id, seal: seal.cloned() };
+    let context = JournalContext::new(folder, old.context.store_id, seal.cloned());
     let compressor =
         PayloadCompressor::new().map_err(StoreError::io("prepare compression for", &context.folder))?;
     let copy = JournalCopy::new(Arc::clone(disk), context.clone(), old);

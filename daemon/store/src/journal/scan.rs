@@ -253,7 +253,7 @@ impl Scanner<'_> {
             return Err(StoreError::Sealed { place, key: header.key });
         }
         let start = self.at;
-        self.at = Position { offset: start.offset + header.frame_length(), chain: loaded.hash, ..start };
+        self.at = Position { offset: start.offset + header.frame_length(), chain: loaded.hash(), ..start };
         self.trusted = true;
         self.outcome.frames += 1;
         match header.kind {

@@ -59,7 +59,7 @@ impl Segments {
                 }
             };
         };
-        Ok(Some(Self { context: JournalContext { folder, store_id, seal }, disk: Arc::clone(disk), files }))
+        Ok(Some(Self { context: JournalContext::new(folder, store_id, seal), disk: Arc::clone(disk), files }))
     }
 
     /// Returns the number of bytes from a position to the end.
