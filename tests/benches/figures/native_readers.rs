@@ -4,6 +4,7 @@
 use std::{
     borrow::Cow,
     collections::BTreeMap,
+    ffi::OsStr,
     path::{Path, PathBuf},
 };
 
@@ -167,18 +168,22 @@ fn typed_claude(folder: &Path) -> Result<usize> {
     Ok(all.iter().map(claude_bytes).sum())
 }
 
-/// Parses every file of JSON or JSON Lines into trees of values. A page has no such peer, so it is only tokenized.
+/// Parses every file of JSON or JSON Lines into trees of values. A page has no such peer, so it is only tokenized. Other files, such as
+/// the one with the name of a project's folder, are small.
 fn values(folder: &Path) -> Result<usize> {
     let mut seen = 0;
     for file in files(folder)? {
         let bytes = std::fs::read(&file)?;
-        seen += if file.extension().is_some_and(|extension| extension == "html") {
-            html5gum::Tokenizer::new(std::str::from_utf8(&bytes)?).flatten().count()
-        } else {
-            // One value, or one in each line.
-            let values = serde_json::Deserializer::from_slice(&bytes).into_iter::<Value>();
-            let counts = values.map(|value| Ok(std::hint::black_box(&value?).as_array().map_or(1, Vec::len)));
-            counts.sum::<Result<usize>>()?
+        seen += match file.extension().and_then(OsStr::to_str) {
+            Some("html") => html5gum::Tokenizer::new(std::str::from_utf8(&bytes)?).flatten().count(),
+            Some("json" | "jsonl") => {
+                // One value, or one in each line.
+                let values = serde_json::Deserializer::from_slice(&bytes).into_iter::<Value>();
+                let counts =
+                    values.map(|value| Ok(std::hint::black_box(&value?).as_array().map_or(1, Vec::len)));
+                counts.sum::<Result<usize>>()?
+            }
+            _ => 0,
         };
     }
     Ok(seen)
