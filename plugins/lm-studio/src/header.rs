@@ -102,11 +102,9 @@ impl Header {
                 Surveyed::Element(element) => header.add_member(&element),
                 // The list of messages is read one by one.
                 Surveyed::TooLong(element) => {
-                    element
-                        .key()
-                        .filter(|key| *key != MESSAGES)
-                        .into_iter()
-                        .for_each(|key| header.left_out.add(key));
+                    if let Some(key) = element.key().filter(|key| *key != MESSAGES) {
+                        header.left_out.add(key);
+                    }
                 }
             }
             Ok(true)

@@ -106,15 +106,7 @@ impl FieldReader {
     /// # Errors
     /// Those of [`FieldReader::items`].
     pub fn item_fields<'a>(self, raw: &'a str, arena: &'a Arena) -> Result<Vec<ValueFields<'a>>, JsonError> {
-        let mut json = Parser::new(raw, arena);
-        let mut found = Vec::new();
-        if json.enter_array()? {
-            while json.item()? {
-                self.check_length(found.len(), &json)?;
-                found.push(self.read_value(&mut json)?);
-            }
-        }
-        Ok(found)
+        self.read_items(raw, arena, |json| self.read_value(json))
     }
 
     /// See [`Fields::parse`].
@@ -135,12 +127,21 @@ impl FieldReader {
 
     /// See [`parse_items`].
     pub fn items<'a>(self, raw: &'a str, arena: &'a Arena) -> Result<Vec<Value<'a>>, JsonError> {
+        self.read_items(raw, arena, Value::read)
+    }
+
+    fn read_items<'a, T>(
+        self,
+        raw: &'a str,
+        arena: &'a Arena,
+        read: impl Fn(&mut Parser<'a>) -> Result<T, JsonError>,
+    ) -> Result<Vec<T>, JsonError> {
         let mut json = Parser::new(raw, arena);
         let mut found = Vec::new();
         if json.enter_array()? {
             while json.item()? {
                 self.check_length(found.len(), &json)?;
-                found.push(Value::read(&mut json)?);
+                found.push(read(&mut json)?);
             }
         }
         Ok(found)
