@@ -10,6 +10,7 @@ pub mod json;
 pub mod names;
 pub mod order;
 pub mod sniff;
+pub mod sqlite;
 pub mod text;
 pub mod title;
 pub mod tree;
