@@ -16,7 +16,7 @@ impl ObjectText {
             Value::Null => {}
             Value::Integer(number) => self.json(key, &number.to_string()),
             Value::Real(number) if number.is_finite() => {
-                self.json(key, &serde_json::json!(number).to_string())
+                self.json(key, &serde_json::json!(number).to_string());
             }
             Value::Text(text) => self.string(key, text),
             Value::Blob(bytes) => match std::str::from_utf8(bytes) {

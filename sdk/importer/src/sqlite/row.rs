@@ -1,5 +1,7 @@
 //! A row, and the values of its columns.
 
+use std::ops::Range;
+
 use super::{MAX_VALUE, Table, btree::varint, pages::Encoding, payload::Payload};
 use crate::{ErrorKind, ImportError};
 
@@ -107,13 +109,13 @@ impl<'d> Row<'d> {
             9 => Value::Integer(1),
             7 => Value::Real(f64::from_bits(self.integer_at(start..end)?.cast_unsigned())),
             1..=6 => Value::Integer(self.integer_at(start..end)?),
-            _ if kind % 2 == 0 => Value::Blob(self.payload.bytes(start..end)?),
+            _ if kind.is_multiple_of(2) => Value::Blob(self.payload.bytes(start..end)?),
             _ => Value::Text(decoded(self.payload.bytes(start..end)?, self.payload.pages().encoding)),
         })
     }
 
     /// A big-endian integer of one to eight bytes.
-    fn integer_at(&self, range: std::ops::Range<u64>) -> Result<i64, ImportError> {
+    fn integer_at(&self, range: Range<u64>) -> Result<i64, ImportError> {
         let bytes = self.payload.bytes(range)?;
         let negative = bytes.first().is_some_and(|first| first & 0x80 != 0);
         let start = if negative { -1 } else { 0 };

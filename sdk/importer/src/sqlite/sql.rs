@@ -150,7 +150,7 @@ fn single_key(tokens: &[Token]) -> Option<&str> {
     let at = tokens.windows(2).position(|pair| pair[0].is("PRIMARY") && pair[1].is("KEY"))?;
     let end = tokens[at..].iter().position(|token| *token == Token::Mark(')'))?;
     let inside = tokens.get(at + 3..at + end)?;
-    if inside.iter().any(|token| *token == Token::Mark(',')) { None } else { inside.first()?.name() }
+    if inside.contains(&Token::Mark(',')) { None } else { inside.first()?.name() }
 }
 
 /// The literal behind `DEFAULT`, as a column of this type has it; an expression is not evaluated.

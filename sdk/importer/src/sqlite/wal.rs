@@ -91,10 +91,9 @@ impl Checksum {
     /// Adds bytes; their number is a multiple of eight.
     fn add(&mut self, bytes: &[u8]) {
         let read = if self.big_endian { u32::from_be_bytes } else { u32::from_le_bytes };
-        for pair in bytes.as_chunks::<8>().0 {
-            let [a, b, c, d, e, f, g, h] = *pair;
-            self.words.0 = self.words.0.wrapping_add(read([a, b, c, d])).wrapping_add(self.words.1);
-            self.words.1 = self.words.1.wrapping_add(read([e, f, g, h])).wrapping_add(self.words.0);
+        for pair in bytes.as_chunks::<4>().0.as_chunks::<2>().0 {
+            self.words.0 = self.words.0.wrapping_add(read(pair[0])).wrapping_add(self.words.1);
+            self.words.1 = self.words.1.wrapping_add(read(pair[1])).wrapping_add(self.words.0);
         }
     }
 }
