@@ -10,7 +10,7 @@ use std::{
 use super::{
     Bundle, Heartbeat, Limits, SourceError, UnreadFile, UnreadKind, appended,
     archive::{self, ListedEntry, SharedFile, has_zip_magic},
-    beneath,
+    beneath, database,
     entry::{CancellableReader, UnpackedBytes},
     fault::{self, FaultLog, out_of_resources},
     identity::SourceStamp,
@@ -140,9 +140,9 @@ impl BundleBuilder {
             let mut head = Vec::new();
             (&mut file).take(HEAD).read_to_end(&mut head)?;
             let stat = rustix::fs::fstat(&file)?;
-            Ok((has_zip_magic(&head[..head.len().min(4)]) && !is_zip_document(&head), SourceStamp::of(&stat)))
+            Ok((HeadKind::of(&head), SourceStamp::of(&stat)))
         });
-        let (zipped, stamp) = match opened {
+        let (kind, stamp) = match opened {
             Ok(opened) => opened,
             // The file may be fine: the same import will read it once other programs have closed some files.
             Err(source) if out_of_resources(&source) => return Err(SourceError::Read { path, source }),
@@ -154,7 +154,11 @@ impl BundleBuilder {
         if self.appended && path.file_name().is_some_and(names::has_lines) {
             return self.add_appended(name, path, stamp, limits);
         }
-        if !zipped || self.is_attachment(&path) {
+        if kind == HeadKind::DatabaseLog {
+            // A program may append to it, and what it appends is of later transactions.
+            return self.add(name, stamp.length(), FileLocation::Appended(path, stamp), limits);
+        }
+        if kind == HeadKind::Other || self.is_attachment(&path) {
             return self.add(name, stamp.length(), FileLocation::Plain(path, stamp), limits);
         }
         let unit = Arc::new(ContainingArchive { name: name.as_str().into(), nesting: 1 });
@@ -315,6 +319,29 @@ fn unpack_failure(name: &str, error: &io::Error) -> SourceError {
     let sentence = fault::describe(name, Some(name), error);
     SourceError::NestedArchive {
         sentence: sentence.unwrap_or_else(|| format!("{} is not opened: {error}", shown(name.as_ref()))),
+    }
+}
+
+/// What the first bytes of a file say.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum HeadKind {
+    /// A ZIP that is opened.
+    Zip,
+    /// The log of a database of SQLite, with the newest changes.
+    DatabaseLog,
+    /// Anything else.
+    Other,
+}
+
+impl HeadKind {
+    fn of(head: &[u8]) -> Self {
+        if has_zip_magic(&head[..head.len().min(4)]) && !is_zip_document(head) {
+            Self::Zip
+        } else if database::is_log(head) {
+            Self::DatabaseLog
+        } else {
+            Self::Other
+        }
     }
 }
 

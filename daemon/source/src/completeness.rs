@@ -3,7 +3,7 @@
 
 use std::{ffi::OsStr, fs::File, io, os::unix::fs::FileExt};
 
-use crate::{Limits, zip_directory};
+use crate::{Limits, database, zip_directory};
 
 /// Bytes at either end that are examined.
 const END: usize = 4_096;
@@ -30,6 +30,11 @@ pub fn missing_end(file: File, name: &OsStr) -> io::Result<Option<String>> {
             }
             Err(_) => Some("the directory at the end of the ZIP cannot be read".to_owned()),
         });
+    }
+    if let Some(page) = database::page_size(&head) {
+        // The last page of a database may well end in zeros.
+        let cut = length % page != 0;
+        return Ok(cut.then(|| "the database ends in the middle of a page".to_owned()));
     }
     if tail.last() == Some(&0) {
         return Ok(Some("it ends in zeros, as a download does that is not written yet".to_owned()));

@@ -10,6 +10,7 @@ mod builder;
 mod bundle;
 mod cancel;
 pub mod completeness;
+mod database;
 mod downloads;
 mod entry;
 pub mod envelope;

@@ -9,6 +9,13 @@ use std::{
 pub const BACKUP_MANIFEST: &str = "satchel-backup.json";
 /// Extensions of the files that the importers read.
 const EXPORTS: [&str; 9] = ["zip", "json", "jsonl", "ndjson", "csv", "tsv", "html", "htm", "txt"];
+/// Extensions of databases of SQLite.
+const DATABASES: [&str; 4] = ["db", "sqlite", "sqlite3", "vscdb"];
+/// What SQLite appends to the name of a database: the log of the newest changes, what an unfinished transaction has replaced, and an
+/// index of the log, which has nothing of its own.
+pub(crate) const DATABASE_LOG: &str = "-wal";
+pub(crate) const DATABASE_JOURNAL: &str = "-journal";
+pub(crate) const DATABASE_INDEX: &str = "-shm";
 /// Extensions of files with one JSON value in each line.
 const LINES: [&str; 2] = ["jsonl", "ndjson"];
 /// Extensions that browsers and other programs use until a file is complete.
@@ -28,7 +35,26 @@ pub fn hidden(name: &OsStr) -> bool {
 
 /// Returns whether an importer might read a file with this name.
 pub fn importable(name: &OsStr) -> bool {
-    ends_in_one(name, &EXPORTS).is_some()
+    ends_in_one(name, &EXPORTS).is_some() || is_database(name)
+}
+
+/// Returns whether this is the name of a database, to which a program may write all the time.
+pub fn is_database(name: &OsStr) -> bool {
+    ends_in_one(name, &DATABASES).is_some()
+}
+
+/// Returns the name of the database to which the file `name` beside it belongs, if it has the newest changes of one.
+pub fn database_of_log(name: &OsStr) -> Option<&OsStr> {
+    let suffixes = [DATABASE_LOG, DATABASE_JOURNAL];
+    let stem = suffixes.iter().find_map(|suffix| name.as_bytes().strip_suffix(suffix.as_bytes()))?;
+    Some(OsStr::from_bytes(stem)).filter(|stem| is_database(stem))
+}
+
+/// Returns the name of the log beside the database `name`.
+pub fn log_of_database(name: &OsStr) -> OsString {
+    let mut name = name.to_owned();
+    name.push(DATABASE_LOG);
+    name
 }
 
 /// Returns whether a file with this name has one JSON value in each line.
@@ -126,6 +152,13 @@ mod tests {
         }
         for (file, expected) in [("b.jsonl", true), ("b.NDJSON", true), ("b.json", false), ("jsonl", false)] {
             assert_eq!(has_lines(name(file)), expected, "{file}");
+        }
+        for (log, database) in [("a.db-wal", "a.db"), ("a.vscdb-journal", "a.vscdb")] {
+            assert_eq!(database_of_log(name(log)), Some(name(database)), "{log}");
+            assert!(!importable(name(log)) && importable(name(database)), "{log}");
+        }
+        for other in ["a.db", "a.db-shm", "a.txt-wal", "-wal"] {
+            assert_eq!(database_of_log(name(other)), None, "{other}");
         }
         for litter in [".a.zip.Xy12", "a.json~", "__MACOSX", ".DS_Store"] {
             assert!(hidden(name(litter)), "{litter}");

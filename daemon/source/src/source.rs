@@ -15,6 +15,7 @@ use super::{
     archive::{SharedFile, file_name, has_zip_magic},
     beneath,
     builder::BundleBuilder,
+    database::DatabaseFiles,
     identity::{self, SourceStamp},
     location::ContainingArchive,
     names, tree,
@@ -35,6 +36,8 @@ pub struct Source {
     base: PathBuf,
     /// Whether it is a session to which a program appends, with what belongs to it.
     session: bool,
+    /// The database that it is, if SQLite keeps files beside it.
+    database: Option<DatabaseFiles>,
     /// The keys that open it if it is encrypted.
     keys: Option<DecryptionKeys>,
     stamp: SourceStamp,
@@ -78,11 +81,13 @@ impl Source {
             return Err(SourceError::NotAFile { path: path.to_owned() });
         }
         let (stamp, heartbeat) = (SourceStamp::of(&stat), Heartbeat::default());
+        let database = if kind == FileType::RegularFile { DatabaseFiles::find(base, path) } else { None };
         Ok(Self {
             path: path.to_owned(),
             name,
             base: base.to_owned(),
             session: false,
+            database,
             keys: None,
             stamp,
             skip_downloads: false,
@@ -99,6 +104,7 @@ impl Source {
             name: file_name(path),
             base: path.to_owned(),
             session: false,
+            database: None,
             keys: None,
             stamp: SourceStamp::stored(length),
             skip_downloads: false,
@@ -135,9 +141,10 @@ impl Source {
         Arc::new(ContainingArchive { name: self.name.as_str().into(), nesting: 1 })
     }
 
-    /// Returns whether it is a folder, or a session, which may have files in a folder of its own.
+    /// Returns whether it may have several files: a folder, a session, which may have files in a folder of its own, and a database
+    /// with files beside it.
     pub fn folder(&self) -> bool {
-        self.session || self.stamp.is_folder()
+        self.session || self.database.is_some() || self.stamp.is_folder()
     }
 
     /// Opens it as a bundle of files.
@@ -148,10 +155,15 @@ impl Source {
     /// Opens it as a bundle of files. Once `cancel` was raised, opening and reading fail at the next bytes.
     pub fn open_cancellable(&self, limits: &Limits, cancel: &CancelToken) -> Result<Bundle, SourceError> {
         let _call = self.heartbeat.begin_call();
-        let builder = BundleBuilder::new(&self.base, self.skip_downloads, (cancel, &self.heartbeat));
+        let base = self.database.as_ref().map_or(&self.base, |database| &database.base);
+        let builder = BundleBuilder::new(base, self.skip_downloads, (cancel, &self.heartbeat));
         let mut builder = if self.session { builder.appended() } else { builder };
         if self.session {
             self.add_session(limits, &mut builder)?;
+            return Ok(builder.finish(limits));
+        }
+        if let Some(database) = &self.database {
+            database.add_to(&mut builder, &self.name, limits)?;
             return Ok(builder.finish(limits));
         }
         if self.folder() {
@@ -185,6 +197,9 @@ impl Source {
         if self.stamp.is_folder() {
             return tree::walk((&self.path, &format!("{name}/")), limits, builder);
         }
+        if let Some(database) = &self.database {
+            return database.add_to(builder, name, limits);
+        }
         builder.add_file(name.to_owned(), self.path.clone(), limits)?;
         if !self.path.file_name().is_some_and(names::has_lines) {
             return Ok(());
@@ -209,8 +224,8 @@ impl Source {
 
     /// Fails if the bytes may differ from those at the time when the source was examined.
     pub fn check_unchanged(&self) -> Result<(), SourceError> {
-        // The bundle of a session compares each of its files.
-        if self.stored.is_some() || self.session {
+        // The bundle compares each of the files of a session or a database.
+        if self.stored.is_some() || self.session || self.database.is_some() {
             return Ok(());
         }
         let _call = self.heartbeat.begin_call();

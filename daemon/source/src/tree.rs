@@ -1,10 +1,15 @@
 //! Walks a folder without ever leaving it: symbolic links, devices and sockets are listed, but not followed.
 
-use std::path::Path;
+use std::{ffi::OsString, path::Path};
 
 use rustix::fs::FileType;
 
-use super::{Limits, SourceError, beneath, builder::BundleBuilder, downloads, names::system_file};
+use super::{
+    Limits, SourceError, beneath,
+    builder::BundleBuilder,
+    downloads,
+    names::{DATABASE_INDEX, system_file},
+};
 
 /// Adds every file below `root` to `builder`, with `prefix` before their names.
 pub(super) fn walk(
@@ -33,7 +38,7 @@ pub(super) fn walk(
                 builder.add_unread(format!("{prefix}{}", name.to_string_lossy()), "its name is not UTF-8");
                 continue;
             };
-            if system_file(&name) {
+            if system_file(&name) || is_log_index(&name, &children) {
                 continue;
             }
             let key = format!("{prefix}{name}");
@@ -53,4 +58,12 @@ pub(super) fn walk(
         }
     }
     Ok(())
+}
+
+/// Returns whether a file is the index that SQLite keeps beside a database for its log: it has nothing of its own, and changes even when
+/// the database is only read.
+fn is_log_index(name: &str, siblings: &[(OsString, FileType)]) -> bool {
+    name.strip_suffix(DATABASE_INDEX).is_some_and(|database| {
+        siblings.binary_search_by(|(other, _)| other.as_os_str().cmp(database.as_ref())).is_ok()
+    })
 }

@@ -12,7 +12,7 @@ use super::{
     MAGIC,
     wal::{self, Log},
 };
-use crate::{Bundle, ImportError, Reader};
+use crate::{Bundle, ErrorKind, ImportError, Reader};
 
 /// Bytes to read at once: the rows of a conversation lie near each other. The largest page has as many.
 const BLOCK: usize = 64 * 1024;
@@ -79,9 +79,9 @@ impl Pages {
         refuse_interrupted(bundle, path)?;
         let log = open_log(bundle, &format!("{path}-wal"), page_size, max_log)?;
         if let Some((log, blocks)) = &log
-            && let Some(offset) = log.offset_of(1)
+            && let Some(frame) = log.frame_of(1)
         {
-            head = blocks.bytes(offset, HEADER)?;
+            head = blocks.bytes(frame + wal::FRAME_HEADER as u64, HEADER)?;
         }
         // The tables need at least 480 bytes of a page.
         let reserved = usize::from(head.get(20).copied().unwrap_or(0));
@@ -111,20 +111,34 @@ impl Pages {
 
     /// The page `number`, without what belongs to extensions.
     pub(super) fn page(&self, number: u32) -> Result<Page, ImportError> {
-        let logged = self.log.as_ref().and_then(|(log, blocks)| Some((log.offset_of(number)?, blocks)));
-        let (offset, blocks) = match logged {
-            Some(logged) => logged,
-            None if (1..=self.in_file).contains(&number) => {
-                (u64::from(number - 1) * self.page_size as u64, &self.file)
+        let found = match &self.log {
+            Some((log, blocks)) if let Some(frame) = log.frame_of(number) => {
+                self.logged_page((log, blocks), frame, number)
             }
-            None => {
+            _ if (1..=self.in_file).contains(&number) => {
+                self.file.range(u64::from(number - 1) * self.page_size as u64, self.usable())
+            }
+            _ => {
                 let message = format!("the file has no page {number}; it may be incomplete");
                 return Err(ImportError::malformed(message).at(&self.path));
             }
         };
-        let (block, range) =
-            blocks.range(offset, self.usable()).map_err(|error| error.at(self.locator(number)))?;
+        let (block, range) = found.map_err(|error| error.at(self.locator(number)))?;
         Ok(Page { block, range, number })
+    }
+
+    fn logged_page(
+        &self,
+        (log, blocks): (&Log, &Blocks),
+        frame: u64,
+        number: u32,
+    ) -> Result<Part, ImportError> {
+        let (block, range) = blocks.range(frame, wal::FRAME_HEADER + self.usable())?;
+        if !block.get(range.clone()).is_some_and(|frame| log.has(frame, number)) {
+            let message = "the log of the database was begun anew while it was read; import it again";
+            return Err(ImportError::new(ErrorKind::Io, message));
+        }
+        Ok((block, range.start + wal::FRAME_HEADER..range.end))
     }
 
     /// Where a page is, for messages: `chats.db@8192`.
@@ -192,6 +206,9 @@ fn refuse_interrupted(bundle: &Bundle, path: &str) -> Result<(), ImportError> {
     Err(ImportError::malformed(message).at(path))
 }
 
+/// A part of a block.
+type Part = (Rc<Vec<u8>>, Range<usize>);
+
 /// A file that is read in blocks, of which the last ones are remembered.
 struct Blocks {
     file: RefCell<Reader>,
@@ -236,7 +253,7 @@ impl Blocks {
     }
 
     /// The block with `length` bytes at `offset`, and where in it they are.
-    fn range(&self, offset: u64, length: usize) -> Result<(Rc<Vec<u8>>, Range<usize>), ImportError> {
+    fn range(&self, offset: u64, length: usize) -> Result<Part, ImportError> {
         let start = offset - (offset - self.origin) % self.block as u64;
         let within = usize::try_from(offset - start).unwrap_or_default();
         let block = self.block(start)?;

@@ -169,6 +169,23 @@ fn the_log_is_read_up_to_the_last_whole_transaction() -> Tested {
 }
 
 #[test]
+fn a_log_that_is_begun_anew_while_it_is_read_is_an_error() -> Tested {
+    let (folder, connection) = written(
+        "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; CREATE TABLE chats (title TEXT);
+         WITH RECURSIVE n(i) AS (VALUES(1) UNION ALL SELECT i + 1 FROM n WHERE i < 500)
+         INSERT INTO chats SELECT printf('%.*c', 1000, 'x') FROM n; PRAGMA wal_checkpoint(PASSIVE);",
+    )?;
+    let bundle = Bundle::from_folder(folder.path())?;
+    let database = Database::open(&bundle, "a.db")?;
+    // The log is in the database, so the next transaction begins it anew.
+    connection.execute_batch("UPDATE chats SET title = 'new'")?;
+    let chats = database.table("chats").ok_or("the table is missing")?;
+    let error = database.rows(chats).find_map(Result::err).ok_or("it is read")?;
+    assert_eq!(error.kind, ErrorKind::Io);
+    Ok(())
+}
+
+#[test]
 fn what_is_no_database_is_refused() -> Tested {
     let (folder, _connection) = written("CREATE TABLE chats (title TEXT)")?;
     let whole = fs::read(folder.path().join("a.db"))?;

@@ -16,7 +16,10 @@ const MAGIC: u32 = 0x377f_0682;
 
 /// Where the pages of committed transactions are in the log.
 pub(super) struct Log {
-    offsets: HashMap<u32, u64>,
+    /// The frame with the newest version of each page.
+    frames: HashMap<u32, u64>,
+    /// What each of its frames has, until it is written anew from its start.
+    salts: [u8; 8],
 }
 
 impl Log {
@@ -36,7 +39,7 @@ impl Log {
         {
             return Ok(None);
         }
-        let mut log = Self { offsets: HashMap::new() };
+        let mut log = Self { frames: HashMap::new(), salts: head[16..24].try_into().unwrap_or_default() };
         let (mut frame, mut offset, mut pending) =
             (vec![0; FRAME_HEADER + page_size], HEADER as u64, Vec::new());
         while fill(&mut file, &mut frame)? {
@@ -47,24 +50,29 @@ impl Log {
             if !of_this_log || sum.words != (word(frame_head, 16), word(frame_head, 20)) {
                 break;
             }
-            pending.push((word(frame_head, 0), offset + FRAME_HEADER as u64));
+            pending.push((word(frame_head, 0), offset));
             offset += frame.len() as u64;
             // The last frame of a transaction has the number of pages of the database.
             if word(frame_head, 4) > 0 {
-                log.offsets.extend(pending.drain(..));
+                log.frames.extend(pending.drain(..));
             }
         }
-        Ok((!log.offsets.is_empty()).then_some(log))
+        Ok((!log.frames.is_empty()).then_some(log))
     }
 
-    /// The offset of the newest version of a page, if the log has one.
-    pub(super) fn offset_of(&self, page: u32) -> Option<u64> {
-        self.offsets.get(&page).copied()
+    /// The offset of the frame with the newest version of a page, if the log has one.
+    pub(super) fn frame_of(&self, page: u32) -> Option<u64> {
+        self.frames.get(&page).copied()
+    }
+
+    /// Whether this frame is still the one that was found: a program may begin the log anew while it is read.
+    pub(super) fn has(&self, frame: &[u8], page: u32) -> bool {
+        word(frame, 0) == page && frame.get(8..16) == Some(&self.salts)
     }
 
     /// The number of pages of which it has a version.
     pub(super) fn len(&self) -> usize {
-        self.offsets.len()
+        self.frames.len()
     }
 }
 
