@@ -1,4 +1,4 @@
-//! The figures of full text search, with `SQLite` FTS5 and tantivy's default pipeline as peers on the same texts in the same run:
+//! The figures of full text search, with SQLite FTS5 and tantivy's default pipeline as peers on the same texts in the same run:
 //! `make bench`, or only these with `SATCHEL_BENCH_ONLY=search`. `SATCHEL_BENCH_SEARCH_MESSAGES` sets how many messages there are.
 
 use std::{

@@ -1,4 +1,4 @@
-//! Reads databases of `SQLite` 3, in which programs keep their conversations: rows of tables, in order and by their rowid, with what is
+//! Reads databases of SQLite 3, in which programs keep their conversations: rows of tables, in order and by their rowid, with what is
 //! in the write-ahead log.
 //!
 //! The format is that of <https://www.sqlite.org/fileformat2.html>. Indexes, views and tables without rowids are not read. A database
@@ -51,7 +51,7 @@ impl Database {
     /// Opens the database at `path` with its write-ahead log, `path-wal`, if the export has it.
     ///
     /// # Errors
-    /// [`ErrorKind::NotThisFormat`] if it is no database of `SQLite` 3, [`ErrorKind::Malformed`] if its header or the list of its tables
+    /// [`ErrorKind::NotThisFormat`] if it is no database of SQLite 3, [`ErrorKind::Malformed`] if its header or the list of its tables
     /// is damaged, or if a transaction was interrupted and has to be rolled back first; [`ErrorKind::Limit`] and [`ErrorKind::Io`].
     pub fn open(bundle: &Bundle, path: &str) -> Result<Self, ImportError> {
         Self::with_log(bundle, path, u64::MAX)

@@ -1,6 +1,6 @@
-//! The engines that are compared: this crate's index, `SQLite`'s FTS5 with two tokenizers, and tantivy as it comes.
+//! The engines that are compared: this crate's index, SQLite's FTS5 with two tokenizers, and tantivy as it comes.
 //!
-//! The others get a fair chance. What has a meaning in their query languages is escaped. `SQLite` searches for all words first, and
+//! The others get a fair chance. What has a meaning in their query languages is escaped. SQLite searches for all words first, and
 //! appends what has any of them, with trigrams also what has any part of a word; tantivy searches for any word, as is its default.
 
 use jiff::{Timestamp, tz::TimeZone};
@@ -68,7 +68,7 @@ impl Engine for Satchel {
     }
 }
 
-/// `SQLite`.
+/// SQLite.
 pub(crate) struct Fts5 {
     connection: Connection,
     name: &'static str,

@@ -1,6 +1,6 @@
 //! The quality of the search, measured: queries in six languages over messages that were written for known topics.
 //!
-//! The search has to be better than `SQLite`'s FTS5 and tantivy as it comes, in each language.
+//! The search has to be better than SQLite's FTS5 and tantivy as it comes, in each language.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 

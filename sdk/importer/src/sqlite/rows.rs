@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{ErrorKind, ImportError};
 
-/// Inner pages between the root of a table and its rows. `SQLite` has never more than 20.
+/// Inner pages between the root of a table and its rows. SQLite has never more than 20.
 const MAX_DEPTH: usize = 32;
 
 /// The rows of a table, ordered by rowid; made by [`Database::rows`](super::Database::rows).

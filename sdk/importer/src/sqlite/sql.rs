@@ -139,7 +139,7 @@ fn is_integer(tokens: &[Token]) -> bool {
     first && kind.next().is_none() && tokens.get(2) != Some(&Token::Mark('('))
 }
 
-/// Whether it is the key of its table. A descending key of this kind is no rowid, by a mistake that `SQLite` has kept.
+/// Whether it is the key of its table. A descending key of this kind is no rowid, by a mistake that SQLite has kept.
 fn primary_key(tokens: &[Token]) -> bool {
     let key = tokens.windows(2).position(|pair| pair[0].is("PRIMARY") && pair[1].is("KEY"));
     key.is_some_and(|at| !tokens.get(at + 2).is_some_and(|token| token.is("DESC")))

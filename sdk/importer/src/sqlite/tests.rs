@@ -1,4 +1,4 @@
-//! Reads what the real `SQLite` has written.
+//! Reads what the real SQLite has written.
 
 use std::{error::Error, fs, path::Path};
 
@@ -24,7 +24,7 @@ fn written(statements: &str) -> Result<(tempfile::TempDir, Connection), Box<dyn 
     Ok((folder, connection))
 }
 
-/// All rows of a table as `SQLite` reads them.
+/// All rows of a table as SQLite reads them.
 fn expected(connection: &Connection, table: &str) -> rusqlite::Result<Vec<(i64, Vec<Value>)>> {
     let mut statement =
         connection.prepare(&format!("SELECT rowid AS _row, * FROM \"{table}\" ORDER BY rowid"))?;

@@ -23,7 +23,7 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// Reads the whole log. None if it has no committed transaction: `SQLite` ignores what a crash has left behind the last one.
+    /// Reads the whole log. None if it has no committed transaction: SQLite ignores what a crash has left behind the last one.
     pub(super) fn read(mut file: Reader, page_size: usize) -> Result<Option<Self>, ImportError> {
         let mut head = [0; HEADER];
         if !fill(&mut file, &mut head)? {

@@ -1,4 +1,4 @@
-//! The same records in `SQLite`, with the indexes that the queries need. It runs inside this process and returns the JSON
+//! The same records in SQLite, with the indexes that the queries need. It runs inside this process and returns the JSON
 //! text of a row as it is stored; the daemon is another process, which reads, checks and encodes each record.
 
 use std::path::Path;

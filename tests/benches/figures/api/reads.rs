@@ -1,4 +1,4 @@
-//! Reads of one client and of several, over the socket and over TLS, in turns with the same queries to `SQLite`.
+//! Reads of one client and of several, over the socket and over TLS, in turns with the same queries to SQLite.
 
 use std::{
     sync::Arc,
