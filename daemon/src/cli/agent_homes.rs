@@ -17,14 +17,25 @@ pub(crate) struct AgentHomes {
     codex: Option<PathBuf>,
     gemini_cli: Option<PathBuf>,
     opencode: Option<PathBuf>,
+    goose: Option<PathBuf>,
 }
 
-/// A folder with sessions.
+/// A folder with sessions, or a database of them.
 pub(super) struct AgentFolder {
     program: &'static str,
     pub(super) path: PathBuf,
-    /// Whether each session is a file to which the program appends.
-    pub(super) sessions: bool,
+    pub(super) files: AgentFiles,
+}
+
+/// How a program writes its sessions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AgentFiles {
+    /// Each session is a file to which the program appends, or all of them are in a database in the folder.
+    Appended,
+    /// A session is one or many files, which are written anew.
+    Rewritten,
+    /// All sessions are in one database.
+    Database,
 }
 
 impl AgentHomes {
@@ -45,6 +56,7 @@ impl AgentHomes {
                 .or(environment.home.as_ref())
                 .map(|home| home.join(".gemini")),
             opencode: place(&environment.data_home, ".local/share").map(|data| data.join("opencode")),
+            goose: place(&environment.data_home, ".local/share").map(|data| data.join("goose")),
         }
     }
 
@@ -91,9 +103,13 @@ impl AgentHomes {
         self.gemini_cli.clone()
     }
 
-    /// Returns the folders that exist.
+    /// Returns the folders and databases that exist.
     pub(super) fn existing_folders(&self) -> Vec<AgentFolder> {
-        self.folders().filter(|folder| folder.path.is_dir()).collect()
+        let exists = |folder: &AgentFolder| match folder.files {
+            AgentFiles::Appended | AgentFiles::Rewritten => folder.path.is_dir(),
+            AgentFiles::Database => folder.path.is_file(),
+        };
+        self.folders().filter(exists).collect()
     }
 
     fn folders(&self) -> impl Iterator<Item = AgentFolder> {
@@ -106,12 +122,15 @@ impl AgentHomes {
             .flat_map(|home| ["sessions", "archived_sessions"].map(|folder| ("Codex", home.join(folder))));
         // Beside this one, Gemini CLI keeps its credentials and settings.
         let gemini_cli = self.gemini_cli.iter().map(|home| ("Gemini CLI", home.join("tmp")));
-        // Beside this one, OpenCode keeps its credentials, its database and snapshots of files.
+        // It has files with lines of old versions, and the database of newer ones.
+        let goose = self.goose.iter().map(|home| ("Goose", home.join("sessions")));
+        // Beside these, OpenCode keeps its credentials and snapshots of files. The folder is of versions before the database.
         let opencode = self.opencode.iter().map(|home| ("OpenCode", home.join("storage")));
-        let appended = claude_code.chain(codex).map(|(program, path)| (program, path, true));
-        let rewritten = gemini_cli.chain(opencode).map(|(program, path)| (program, path, false));
-        let all = appended.chain(rewritten);
-        all.map(|(program, path, sessions)| AgentFolder { program, path, sessions })
+        let databases = self.opencode.iter().map(|home| ("OpenCode", home.join("opencode.db")));
+        let with = |files| move |(program, path)| AgentFolder { program, path, files };
+        let appended = claude_code.chain(codex).chain(goose).map(with(AgentFiles::Appended));
+        let rewritten = gemini_cli.chain(opencode).map(with(AgentFiles::Rewritten));
+        appended.chain(rewritten).chain(databases.map(with(AgentFiles::Database)))
     }
 }
 
@@ -161,14 +180,18 @@ mod tests {
             ".local/share/opencode/storage",
             "data/opencode/storage",
             "elsewhere/sessions",
+            ".local/share/goose/sessions",
         ] {
             fs::create_dir_all(home.path().join(folder)).unwrap();
         }
+        fs::write(home.path().join(".local/share/opencode/opencode.db"), "").unwrap();
         let all = [
             "~/.claude/projects (Claude Code)",
             "~/.codex/sessions (Codex)",
+            "~/.local/share/goose/sessions (Goose)",
             "~/.gemini/tmp (Gemini CLI)",
             "~/.local/share/opencode/storage (OpenCode)",
+            "~/.local/share/opencode/opencode.db (OpenCode)",
         ];
         assert_eq!(found(&environment), all);
         environment.codex_home = Some(home.path().join("elsewhere"));

@@ -12,6 +12,7 @@ use satchel_proto::{
 
 use super::{
     Context,
+    agent_homes::AgentFiles,
     args::{AddSourceArgs, Sources},
     client::DaemonClient,
     confirm,
@@ -127,10 +128,11 @@ async fn add_agents(
     }
     let mut sources = Vec::new();
     for folder in &found {
+        let rewritten = folder.files == AgentFiles::Rewritten;
         let request = AddSourceRequest {
             path: absolute_path(context, &folder.path)?,
-            settle_time: settle.or_else(|| (!folder.sessions).then_some(AGENTS_SETTLE)),
-            sessions: folder.sessions,
+            settle_time: settle.or_else(|| rewritten.then_some(AGENTS_SETTLE)),
+            sessions: folder.files == AgentFiles::Appended,
         };
         sources.push(watch(context, client, request).await?);
     }

@@ -134,7 +134,7 @@ fn dependencies(
 ) -> (FolderDependencies, Duration) {
     let intervals = spec.intervals(&inner.intervals);
     let min_gap = MIN_INSPECTION_GAP.min(intervals.quiet / 4);
-    let root = spec.path.clone();
+    let (root, grows) = (spec.folder().to_owned(), spec.grows());
     let notifier_factory = {
         let (root, sessions, mailbox) = (root.clone(), spec.sessions, Arc::clone(mailbox));
         Box::new(move || {
@@ -144,13 +144,14 @@ fn dependencies(
     };
     let (start, clock, stopping) = (inner.start, Arc::clone(&inner.clock), Arc::clone(mailbox));
     let folder = OsFolder::new(&root, spec.recursive, &spec.patterns(), &inner.data_dir);
+    let folder = folder.with_only(spec.file());
     let folder_dependencies = FolderDependencies {
         fs: if spec.sessions { Box::new(SessionFolder(folder)) } else { Box::new(folder) },
         notifier_factory,
         queue: Box::new(FolderImportQueue {
             imports: inner.imports.clone(),
             root: root.clone(),
-            sessions: spec.sessions,
+            sessions: grows,
             providers: spec.providers.clone(),
             mailbox: Arc::clone(mailbox),
         }),
@@ -160,7 +161,7 @@ fn dependencies(
         stopping: Box::new(move || stopping.stopping()),
         root,
         intervals,
-        sessions: spec.sessions,
+        sessions: grows,
         poll: spec.poll,
     };
     (folder_dependencies, min_gap)

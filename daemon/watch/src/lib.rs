@@ -230,7 +230,10 @@ impl Watch {
     /// # Errors
     /// If the store cannot be read.
     pub fn unrecognised(&self, root: &Path, limit: usize) -> Result<Vec<OsString>, StoreError> {
-        verdicts::unrecognised(&self.0.store, root, limit)
+        let folders = self.0.folders();
+        let folder = folders.entries.get(root).map_or(root, |entry| entry.spec.folder()).to_owned();
+        drop(folders);
+        verdicts::unrecognised(&self.0.store, &folder, limit)
     }
 
     /// Returns the reasons for folders of the configuration that cannot be watched.

@@ -93,6 +93,10 @@ fn forward((root, sessions): (&Path, bool), mailbox: &Mailbox, event: &Event) {
                 if let Some(finished) = names::completed_name(&name) {
                     mailbox.changed(finished);
                 }
+                // The newest changes of a database are beside it.
+                if let Some(database) = names::database_of_log(&name) {
+                    mailbox.changed(database);
+                }
                 mailbox.changed(&name);
             }
             None => mailbox.rescan(),
@@ -146,9 +150,13 @@ mod tests {
         let event = |path: &str| Event::new(EventKind::Any).add_path(path.into());
         forward(root, &mailbox, &event("/r/export/conversations.json"));
         forward(root, &mailbox, &event("/r/a.zip.part"));
+        forward(root, &mailbox, &event("/r/b.db-wal"));
         let pending = mailbox.wait(std::time::Duration::ZERO, std::time::Duration::ZERO);
         assert!(!pending.rescan);
-        assert_eq!(pending.names.into_iter().collect::<Vec<_>>(), ["a.zip", "a.zip.part", "export"]);
+        assert_eq!(
+            pending.names.into_iter().collect::<Vec<_>>(),
+            ["a.zip", "a.zip.part", "b.db", "b.db-wal", "export"]
+        );
     }
 
     #[test]

@@ -126,7 +126,14 @@ fn inspect_file(folder: &OwnedFd, name: &OsStr, stat: &Stat) -> Option<(Stamp, O
             return Some((stamp, Some(Hold::Partner(self::stamp(&stat)))));
         }
     }
-    Some((stamp, (stamp.bytes == 0).then_some(Hold::Empty)))
+    let below = if names::is_database(name) { log_stamp(folder, name) } else { 0 };
+    Some((Stamp { below, ..stamp }, (stamp.bytes == 0).then_some(Hold::Empty)))
+}
+
+/// Returns the hash of the state of the log beside a database, which has its newest changes; 0 if there is none.
+fn log_stamp(folder: &OwnedFd, name: &OsStr) -> u64 {
+    let log = stat_at(folder, &names::log_of_database(name)).ok().flatten();
+    log.map_or(0, |stat| stable_hash(&stamp(&stat)))
 }
 
 #[expect(

@@ -31,7 +31,7 @@ pub(super) struct Stamp {
     pub modified: i64,
     /// The inode of the file on its file system.
     pub inode: u64,
-    /// A hash over the names, sizes, times and inodes of everything below; 0 for a file.
+    /// A hash over the names, sizes, times and inodes of everything below, or of what belongs to a file; 0 if there is nothing.
     pub below: u64,
 }
 

@@ -1,11 +1,13 @@
 //! The specification of watched folders.
 
 use std::{
+    ffi::OsStr,
     path::{Component, Path, PathBuf},
     time::Duration,
 };
 
 use glob::Pattern;
+use satchel_source::names;
 
 use super::watcher::WatchIntervals;
 
@@ -29,7 +31,7 @@ pub struct WatchConfig {
     pub intervals: WatchIntervals,
 }
 
-/// The specification of one watched folder.
+/// The specification of one watched folder, or of one watched file such as a database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WatchSpec {
     /// An absolute path without `..`.
@@ -62,6 +64,9 @@ pub enum SpecError {
     /// There is no such folder.
     #[error("{0:?} is not a folder; create it first, or check the spelling")]
     NoFolder(PathBuf),
+    /// It is a file of a kind that no importer reads.
+    #[error("{0:?} is a file that no importer reads; name a folder, or a file such as a database")]
+    NoExport(PathBuf),
     /// A pattern is not valid.
     #[error("the ignore pattern {pattern:?} of {path:?} is not valid: {problem}")]
     Pattern { path: PathBuf, pattern: String, problem: String },
@@ -131,7 +136,27 @@ impl WatchSpec {
         if spec.path.to_str().is_none() {
             return Err(SpecError::NotText(spec.path));
         }
-        if Path::is_dir(&spec.path) { Ok(spec) } else { Err(SpecError::NoFolder(spec.path)) }
+        match spec.path.metadata() {
+            Ok(found) if found.is_dir() => Ok(spec),
+            Ok(_) if spec.file().is_some() => Ok(spec),
+            Ok(_) => Err(SpecError::NoExport(spec.path)),
+            Err(_) => Err(SpecError::NoFolder(spec.path)),
+        }
+    }
+
+    /// Returns the name of the file, if the path is that of a single file. It may not exist yet, or at the moment.
+    pub(super) fn file(&self) -> Option<&OsStr> {
+        self.path.file_name().filter(|name| names::importable(name) && !self.path.is_dir())
+    }
+
+    /// Returns the folder to look at: that of a single file.
+    pub(super) fn folder(&self) -> &Path {
+        self.file().and_then(|_| self.path.parent()).unwrap_or(&self.path)
+    }
+
+    /// Returns whether programs write to the files for hours, so that they are imported while that goes on.
+    pub(super) fn grows(&self) -> bool {
+        self.sessions || self.file().is_some_and(names::is_database)
     }
 
     /// Returns the valid patterns; [`WatchSpec::checked`] refused the others.
@@ -140,7 +165,7 @@ impl WatchSpec {
     }
 
     pub(super) fn intervals(&self, defaults: &WatchIntervals) -> WatchIntervals {
-        let usual = if self.sessions { defaults.quiet.min(SESSION_DELAY) } else { defaults.quiet };
+        let usual = if self.grows() { defaults.quiet.min(SESSION_DELAY) } else { defaults.quiet };
         WatchIntervals { quiet: self.settle.unwrap_or(usual), ..defaults.clone() }
     }
 }

@@ -84,7 +84,8 @@ Examples:
   satchel sources add ~/Downloads
   satchel sources add --agents
   satchel sources add ~/notes --settle 1m
-  satchel sources add ~/agent/sessions --sessions";
+  satchel sources add ~/agent/sessions --sessions
+  satchel sources add ~/open-webui/webui.db";
 
 pub(super) const SOURCES_REMOVE: &str = "\
 Example:

@@ -27,10 +27,10 @@ pub enum Sources {
 /// `sources add`.
 #[derive(Debug, Args)]
 pub struct AddSourceArgs {
-    /// Path of the folder
-    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath, required_unless_present = "agents")]
+    /// Path of the folder, or of one file such as a database
+    #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath, required_unless_present = "agents")]
     pub dir: Option<PathBuf>,
-    /// Find the folders in which Claude Code and Codex keep their sessions, and watch those
+    /// Find the folders and databases in which coding agents keep their sessions, and watch those
     #[arg(long, conflicts_with = "dir")]
     pub agents: bool,
     /// Do not ask before the folders of agents are watched
@@ -48,8 +48,8 @@ pub struct AddSourceArgs {
 /// A folder.
 #[derive(Debug, Args)]
 pub struct Folder {
-    /// Path of the folder
-    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    /// Path of the folder or file
+    #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub dir: PathBuf,
 }
 

@@ -1,7 +1,7 @@
 //! A watched folder on a real file system.
 
 use std::{
-    ffi::OsStr,
+    ffi::{OsStr, OsString},
     io,
     path::{Path, PathBuf},
 };
@@ -36,6 +36,8 @@ pub(crate) struct OsFolder {
     root: PathBuf,
     recursive: bool,
     ignore: Vec<Pattern>,
+    /// The only name that is not skipped, if a single file is watched.
+    only: Option<OsString>,
     /// Device and inode of the data directory that this program writes to.
     data_dir_id: Option<(u64, u64)>,
 }
@@ -45,7 +47,12 @@ impl OsFolder {
     /// below it.
     pub(crate) fn new(root: &Path, recursive: bool, ignore: &[Pattern], data_dir: &Path) -> Self {
         let data_dir_id = rustix::fs::stat(data_dir).ok().map(|stat| (stat.st_dev, stat.st_ino));
-        Self { root: root.to_owned(), recursive, ignore: ignore.to_vec(), data_dir_id }
+        Self { root: root.to_owned(), recursive, ignore: ignore.to_vec(), only: None, data_dir_id }
+    }
+
+    /// Skips all names but this one, if there is one.
+    pub(crate) fn with_only(self, name: Option<&OsStr>) -> Self {
+        Self { only: name.map(OsStr::to_owned), ..self }
     }
 
     pub(super) fn root(&self) -> &Path {
@@ -63,6 +70,9 @@ impl OsFolder {
 
     /// Returns whether this name is skipped, because it cannot be meant as an export.
     pub(super) fn is_ignored(&self, name: &OsStr) -> bool {
+        if let Some(only) = &self.only {
+            return name != only;
+        }
         names::hidden(name) || self.ignore.iter().any(|pattern| pattern.matches(&name.to_string_lossy()))
     }
 

@@ -75,7 +75,9 @@ impl FolderFs for SessionFolder {
             FileType::RegularFile if names::importable(&place.name) => {
                 let below = self.below_session(&place, name)?;
                 let found = inspect_file(&place.folder, &place.name, &stat);
-                let observation = found.map(|(stamp, hold)| observed((Stamp { below, ..stamp }, hold)));
+                let observation = found.map(|(stamp, hold)| {
+                    observed((Stamp { below: below.wrapping_add(stamp.below), ..stamp }, hold))
+                });
                 Ok(Inspection { observation, ..Inspection::default() })
             }
             FileType::RegularFile if is_note(&place.name) => {

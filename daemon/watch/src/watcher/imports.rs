@@ -32,6 +32,8 @@ const IMPORT_COST_FACTOR: u32 = 8;
 const SESSION_BYTES_PER_MILLISECOND: u64 = 600;
 /// Longest such time. An import may have waited for others.
 const MAX_PAUSE: Duration = Duration::from_mins(1);
+/// The same for a database, which may have all conversations of years and is read from its start each time.
+const MAX_DATABASE_PAUSE: Duration = Duration::from_mins(10);
 /// How long to wait before another attempt when the queue is full.
 const QUEUE_FULL_DELAY: Duration = Duration::from_secs(1);
 
@@ -147,7 +149,8 @@ impl FolderWatcher {
             let now = self.now();
             let processor = now.saturating_sub(started).saturating_mul(IMPORT_COST_FACTOR);
             let disk = Duration::from_millis(bytes / SESSION_BYTES_PER_MILLISECOND);
-            let pause = processor.max(disk).min(MAX_PAUSE);
+            let longest = if names::is_database(name) { MAX_DATABASE_PAUSE } else { MAX_PAUSE };
+            let pause = processor.max(disk).min(longest);
             self.pauses.retain(|_, at| *at > now);
             self.pauses.insert(name.to_owned(), now + pause);
         }
