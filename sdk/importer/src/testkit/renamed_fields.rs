@@ -19,7 +19,7 @@ use satchel_pam::{
 use serde_json::Value;
 
 use super::{FixtureError, entries_of, fields::value_of, fixtures, produce, samples::sample_folders};
-use crate::{Bundle, Importer, pam::conversation::ToolInput};
+use crate::{Bundle, Importer, pam::conversation::ToolInput, sqlite};
 
 /// A text counts as found if this share of its pairs of adjacent words is: markers of sources in it may change.
 const MIN_FOUND_PERCENT: usize = 75;
@@ -287,6 +287,12 @@ enum Field {
 impl Field {
     /// The file with this field renamed; only bytes of names change.
     fn rename(&self, file: &str, bytes: &[u8]) -> Vec<u8> {
+        if is_database_log(file) {
+            return bytes.to_vec();
+        }
+        if is_database(bytes) {
+            return self.rename_in_place(bytes);
+        }
         let text = String::from_utf8_lossy(bytes);
         let renamed = match self {
             Self::Key(key) => rename_keys(&text, &format!("\"{key}\""), &format!("\"x_{key}\"")),
@@ -300,9 +306,35 @@ impl Field {
         // Keeps invalid UTF-8 unless something is renamed.
         if renamed == text { bytes.to_vec() } else { renamed.into_bytes() }
     }
+
+    /// The database with this key renamed. Each byte of a database has its place, so the name keeps its length.
+    fn rename_in_place(&self, bytes: &[u8]) -> Vec<u8> {
+        let (quote, key) = match self {
+            Self::Key(key) => ("\"", key),
+            Self::EscapedKey(key) => ("\\\"", key),
+            Self::Column(_) | Self::Class(_) => return bytes.to_vec(),
+        };
+        let mut renamed = bytes.to_vec();
+        let name = format!("{quote}{key}{quote}");
+        let found = memchr::memmem::find_iter(bytes, name.as_bytes());
+        let is_key = |at: &usize| {
+            let behind = bytes.get(at + name.len()..).unwrap_or_default();
+            behind.trim_ascii_start().starts_with(b":")
+        };
+        for at in found.filter(is_key) {
+            if let Some(first) = renamed.get_mut(at + quote.len()).filter(|first| first.is_ascii()) {
+                *first = if *first == b'X' { b'Y' } else { b'X' };
+            }
+        }
+        renamed
+    }
 }
 
 fn fields(file: &str, bytes: &[u8]) -> Vec<Field> {
+    if is_database_log(file) {
+        // Its sums would not fit any more, and what follows would be as if it had never been written.
+        return Vec::new();
+    }
     let text = String::from_utf8_lossy(bytes);
     let mut fields: Vec<Field> = keys(&text, "\"").map(|key| Field::Key(key.to_owned())).collect();
     fields.extend(keys(&text, "\\\"").map(|key| Field::EscapedKey(key.to_owned())));
@@ -339,6 +371,15 @@ fn rename_keys(text: &str, old: &str, new: &str) -> String {
         renamed.push_str(part);
     }
     renamed
+}
+
+fn is_database(bytes: &[u8]) -> bool {
+    bytes.starts_with(sqlite::MAGIC)
+}
+
+/// Whether it is a file that `SQLite` has beside a database.
+fn is_database_log(file: &str) -> bool {
+    ["-wal", "-shm", "-journal"].iter().any(|suffix| file.ends_with(suffix))
 }
 
 fn is_table(file: &str) -> bool {
@@ -400,6 +441,15 @@ mod tests {
         assert_eq!(String::from_utf8_lossy(&renamed), wanted);
         let escaped = Field::EscapedKey("b".to_owned()).rename("a.json", json.as_bytes());
         assert!(String::from_utf8_lossy(&escaped).contains(r#"x \"x_b\": 1"#));
+    }
+
+    #[test]
+    fn keys_in_a_database_keep_their_place() {
+        let mut bytes = sqlite::MAGIC.to_vec();
+        bytes.extend_from_slice(b"\xff{\"a\": \"a\", \"b\": 1}");
+        let renamed = Field::Key("a".to_owned()).rename("a.db", &bytes);
+        assert_eq!(renamed.strip_prefix(sqlite::MAGIC), Some(&b"\xff{\"X\": \"a\", \"b\": 1}"[..]));
+        assert_eq!(fields("a.db-wal", b"\"a\": 1"), []);
     }
 
     #[test]
