@@ -1,20 +1,30 @@
-//! Finds exports of Open WebUI among files, by their heads.
+//! Finds exports and databases of Open WebUI among files, by their heads.
 
 use satchel_importer::{
     Bundle, Detection, ErrorKind, ImportError, JsonArray, JsonError, Parser,
     json::Kind,
     names::{has_extension, is_junk},
+    sqlite,
 };
+
+use crate::database::{self, DatabaseHead};
 
 /// Chats whose messages are a list.
 pub(crate) const LIST: &str = "open-webui-importer/2023.11";
+/// A database with chats.
+pub(crate) const CHATS: &str = "open-webui-importer/2024.02";
 /// Chats whose messages are a tree.
 pub(crate) const TREE: &str = "open-webui-importer/2025.04";
+/// A database that also has a table of messages.
+pub(crate) const MESSAGES: &str = "open-webui-importer/2026.02";
 /// Chats with answers made of output items.
 pub(crate) const OUTPUT: &str = "open-webui-importer/2026.06";
 /// The formats, oldest first.
-pub(crate) const FORMATS: [&str; 3] = [LIST, TREE, OUTPUT];
+pub(crate) const FORMATS: [&str; 5] = [LIST, CHATS, TREE, MESSAGES, OUTPUT];
 
+/// Extensions of exports, and of databases.
+const JSON: [&str; 3] = ["json", "jsonl", "ndjson"];
+const SQLITE: [&str; 3] = ["db", "sqlite", "sqlite3"];
 /// Bytes of a head that are sampled: first, and if those do not decide. The host allows 16 MiB.
 const SAMPLE_SIZES: [usize; 2] = [256 * 1024, 8 * 1024 * 1024];
 /// Elements of one head that are sampled.
@@ -24,22 +34,50 @@ const MAX_MESSAGES: usize = 64;
 
 /// Every export among the files, for the host.
 pub(crate) fn detect(bundle: &Bundle) -> Result<Vec<Detection>, ImportError> {
-    let detection = |(path, head): (String, Head)| {
-        let (format, confidence) = (head.format().to_owned(), head.confidence());
+    let detection = |export: Export| {
+        let (format, confidence) = match &export.content {
+            Content::Json(head) => (head.format(), head.confidence()),
+            Content::Database(database) => (database.format(), database.confidence()),
+        };
+        let files = match &export.content {
+            Content::Json(_) => vec![export.path],
+            Content::Database(_) => sqlite::files(bundle, &export.path),
+        };
         // An administrator's export has the chats of several accounts: each chat names its own.
-        Detection { format, confidence, files: vec![path], account: None }
+        Detection { format: format.to_owned(), confidence, files, account: None }
     };
     Ok(exports(bundle)?.into_iter().map(detection).collect())
 }
 
+/// A file with chats.
+#[derive(Debug)]
+pub(crate) struct Export {
+    pub(crate) path: String,
+    pub(crate) content: Content,
+}
+
+/// What a file with chats is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Content {
+    Json(Head),
+    Database(DatabaseHead),
+}
+
 /// The files with chats, ordered by path.
-pub(crate) fn exports(bundle: &Bundle) -> Result<Vec<(String, Head)>, ImportError> {
+pub(crate) fn exports(bundle: &Bundle) -> Result<Vec<Export>, ImportError> {
     let mut found = Vec::new();
     for entry in bundle.entries() {
-        let head = sample_head(bundle, &entry.path)?;
-        if head.is_export() {
-            found.push((entry.path.clone(), head));
-        }
+        let path = entry.path.as_str();
+        let content = if is_junk(path) {
+            None
+        } else if JSON.iter().any(|known| has_extension(path, known)) {
+            Some(sample_head(bundle, path)?).filter(|head| head.is_export()).map(Content::Json)
+        } else if SQLITE.iter().any(|known| has_extension(path, known)) {
+            database::sample(bundle, path)?.map(Content::Database)
+        } else {
+            None
+        };
+        found.extend(content.map(|content| Export { path: path.to_owned(), content }));
     }
     Ok(found)
 }
@@ -62,9 +100,6 @@ pub(crate) struct Head {
 /// Samples growing heads of a file until one decides.
 fn sample_head(bundle: &Bundle, path: &str) -> Result<Head, ImportError> {
     let mut head = Head::default();
-    if is_junk(path) || !["json", "jsonl", "ndjson"].iter().any(|known| has_extension(path, known)) {
-        return Ok(head);
-    }
     let size = bundle.entry(path).map_or(0, |entry| entry.size);
     for bytes in SAMPLE_SIZES {
         head = Head::default();
@@ -121,6 +156,22 @@ impl Head {
             }
         }
         Ok(())
+    }
+
+    /// Reads the text of one chat, as a database has it.
+    pub(crate) fn read_stored_chat(&mut self, json: &mut Parser<'_>) {
+        // A sample may have a text that breaks off; what was read before counts.
+        let (Ok(()) | Err(_)) = self.read_chat(json);
+    }
+
+    /// Whether a chat with a tree of messages was found, also an empty one.
+    pub(crate) fn has_chats(self) -> bool {
+        self.rows > 0
+    }
+
+    /// Whether a message was found.
+    pub(crate) fn has_messages(self) -> bool {
+        self.nodes + self.items > 0
     }
 
     fn read_chat(&mut self, json: &mut Parser<'_>) -> Result<(), JsonError> {

@@ -1,6 +1,8 @@
-//! Importer for chats exported from Open WebUI: every branch, the models' thoughts, tool calls, files and sources.
+//! Importer for chats of Open WebUI, from its exports and its database: every branch, the models' thoughts, tool calls, files, sources and
+//! the person's memories.
 
 mod base64;
+mod database;
 mod detect;
 mod map;
 mod raw;
@@ -9,7 +11,7 @@ mod text;
 
 use satchel_importer::{Bundle, Detection, ImportError, Importer, Info, Sink, Summary, export_importer};
 
-/// Reads exports of Open WebUI.
+/// Reads exports and databases of Open WebUI.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenWebUi;
 

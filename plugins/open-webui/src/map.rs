@@ -27,7 +27,7 @@ const NODE_PARENT: &str = "node_parent";
 /// The key in the metadata for the current message that is not in the chat.
 const CURRENT: &str = "missing_current";
 /// The account of copies that the program made for shared links.
-const SHARED: &str = "shared-";
+pub(crate) const SHARED: &str = "shared-";
 
 const CHAINED: &str =
     "no message names the one that it answers; each is read as the answer to the one before";

@@ -1,5 +1,7 @@
 //! The export's own structures. Any field may be absent, null or of another type.
 
+use std::collections::BTreeSet;
+
 use satchel_importer::{
     Arena, JsonError, Leftover, Parser,
     json::{Kind, Object, Value, items, time_of_text},
@@ -82,14 +84,32 @@ impl<'a> Chat<'a> {
                     let meta = meta.map(|raw| Object::parse(raw, json.arena())).unwrap_or_default();
                     it.tags.extend(tags(meta.get("tags"), json.arena()));
                 }
-                "share_id" | "pinned" | "folder_id" | "variables" | "tasks" | "summary" | "last_read_at"
-                | "timer_at" | "context_usage" => rest.keep(key, json)?,
+                "share_id" | "pinned" | "folder_id" | "folder_path" | "variables" | "tasks" | "summary"
+                | "last_read_at" | "timer_at" | "context_usage" => rest.keep(key, json)?,
                 _ => it.read_inner(&mut inner, key, json)?,
             }
         }
         json.end()?;
         it.finish(inner, row_current, json.arena())?;
         Ok(Some(it))
+    }
+
+    /// The ids of parents that no message has.
+    pub(crate) fn absent_parents(&self) -> BTreeSet<&'a str> {
+        let known: BTreeSet<&str> = self.nodes.iter().map(|node| node.key).collect();
+        let parents = self.nodes.iter().filter_map(|node| node.kept()?.parent);
+        parents.filter(|parent| !known.contains(parent)).collect()
+    }
+
+    /// Adds messages that are stored beside the chat: an object by their ids, as in a tree.
+    pub(crate) fn add_messages(&mut self, messages: &'a str, arena: &'a Arena) -> Result<(), JsonError> {
+        let json = &mut Parser::new(messages, arena);
+        let (mut nodes, layout) = nodes::read(&mut self.rest, "chat_message", json)?;
+        if self.nodes.is_empty() {
+            self.layout = layout;
+        }
+        self.nodes.append(&mut nodes);
+        Ok(())
     }
 
     fn read_inner(

@@ -3,6 +3,8 @@
 use satchel_importer::{importer_tests, round_trip_tests};
 use satchel_plugin_open_webui::OpenWebUi;
 
+#[path = "importer/database.rs"]
+mod database;
 #[path = "importer/fields.rs"]
 mod fields;
 #[path = "importer/hostile.rs"]

@@ -101,7 +101,7 @@ impl<'a> Message<'a> {
             "models" | "modelName" | "modelIdx" | "userContext" | "done" | "completedAt" | "annotation"
             | "rating" | "feedbackId" | "followUps" | "status" | "statusHistory" | "originalContent"
             | "code_executions" | "codeExecutions" | "embeds" | "favorite" | "arena" | "selectedModelId"
-            | "user" | "images" => rest.keep(key, json)?,
+            | "user" | "images" | "meta" | "contextSummary" => rest.keep(key, json)?,
             _ => rest.keep_unknown(key, json)?,
         }
         Ok(())
