@@ -3,11 +3,14 @@
 use std::collections::BTreeMap;
 
 use satchel_importer::{
-    Bundle, Detection, Element, ImportError, JsonArray, JsonError, Parser, json::Value, names,
+    Bundle, Detection, Element, ImportError, JsonArray, JsonError, Parser,
+    json::Value,
+    names,
+    sqlite::{self, Database},
 };
 
 use crate::{
-    layout, memory,
+    database, layout, memory,
     session::{KNOWN, LISTS},
 };
 
@@ -15,10 +18,12 @@ use crate::{
 pub(crate) const LINES: &str = "goose-importer/2025.01";
 /// The files of the memory extension.
 pub(crate) const MEMORIES: &str = "goose-importer/2025.02";
+/// The database with all sessions.
+pub(crate) const DATABASE: &str = "goose-importer/2025.09";
 /// A session that was exported as JSON.
 pub(crate) const EXPORT: &str = "goose-importer/2025.10";
 /// The formats, oldest first.
-pub(crate) const FORMATS: [&str; 3] = [LINES, MEMORIES, EXPORT];
+pub(crate) const FORMATS: [&str; 4] = [LINES, MEMORIES, DATABASE, EXPORT];
 
 /// Bytes of a head that are sampled: first few, and if those do not decide, more. The host allows 16 MiB.
 const SAMPLE_SIZES: [usize; 2] = [16 * 1024, 8 * 1024 * 1024];
@@ -51,7 +56,8 @@ pub(crate) fn detect(bundle: &Bundle) -> Result<Vec<Detection>, ImportError> {
     let mut exports: BTreeMap<(&str, &str), Vec<String>> = BTreeMap::new();
     for path in candidates(bundle) {
         if let Some(format) = format_of(bundle, path)? {
-            exports.entry((names::split(path).0, format)).or_default().push(path.to_owned());
+            let files = if format == DATABASE { sqlite::files(bundle, path) } else { vec![path.to_owned()] };
+            exports.entry((names::split(path).0, format)).or_default().extend(files);
         }
     }
     for path in memory::files(bundle, false) {
@@ -73,6 +79,10 @@ pub(crate) fn candidates(bundle: &Bundle) -> impl Iterator<Item = &str> {
 
 /// The format of a file; none if it is no session.
 pub(crate) fn format_of(bundle: &Bundle, path: &str) -> Result<Option<&'static str>, ImportError> {
+    if layout::is_database(path) {
+        let database = Database::sample(bundle, path)?;
+        return Ok(database.filter(database::is_of_goose).map(|_| DATABASE));
+    }
     let lines = layout::is_lines(path);
     let size = bundle.entry(path).map_or(0, |entry| entry.size);
     for bytes in SAMPLE_SIZES {

@@ -17,7 +17,12 @@ const MAX_ID: usize = 256;
 
 /// Whether a file may be a session by its name.
 pub(crate) fn may_be_session(path: &str) -> bool {
-    !names::is_junk(path) && (names::is_json(path) || is_lines(path))
+    !names::is_junk(path) && (names::is_json(path) || is_lines(path) || is_database(path))
+}
+
+/// Whether a file is a database by its name.
+pub(crate) fn is_database(path: &str) -> bool {
+    ["db", "sqlite", "sqlite3"].iter().any(|extension| names::has_extension(path, extension))
 }
 
 /// Whether a file has one message in each line.

@@ -5,6 +5,7 @@ mod block;
 mod bytes;
 mod call;
 mod credentials;
+mod database;
 mod detect;
 mod export;
 mod ids;
@@ -21,7 +22,7 @@ mod transcript;
 
 use satchel_importer::{Bundle, Detection, ImportError, Importer, Info, Sink, Summary, export_importer};
 
-/// Reads the session files of Goose, the sessions that it exports as JSON, and the files of its memory extension.
+/// Reads the database and the session files of Goose, the sessions that it exports as JSON, and the files of its memory extension.
 #[derive(Clone, Copy, Debug)]
 pub struct Goose;
 

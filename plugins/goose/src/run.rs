@@ -2,7 +2,7 @@
 
 use satchel_importer::{Bundle, ImportError, Importer as _, Sink, Summary};
 
-use crate::{Goose, detect, export, memory, transcript};
+use crate::{Goose, database, detect, export, memory, transcript};
 
 /// Reads every session and every memory among the files, whatever `format` detection gave them.
 pub(crate) fn run(format: &str, bundle: &Bundle, sink: &mut Sink) -> Result<Summary, ImportError> {
@@ -11,6 +11,7 @@ pub(crate) fn run(format: &str, bundle: &Bundle, sink: &mut Sink) -> Result<Summ
     for path in detect::candidates(bundle) {
         match detect::format_of(bundle, path)? {
             Some(detect::LINES) => transcript::read(bundle, path, sink)?,
+            Some(detect::DATABASE) => database::read(bundle, path, sink)?,
             Some(_) => export::read(bundle, path, sink)?,
             None => continue,
         }

@@ -31,9 +31,9 @@ const MAX_FIELDS: usize = 4 * MAX_FIELD;
 /// Fields that are named when they are left out.
 const MAX_NAMED: usize = 16;
 /// Bytes of an id.
-const MAX_ID: usize = 256;
+pub(crate) const MAX_ID: usize = 256;
 /// Fields of a session that are known.
-pub(crate) const KNOWN: [&str; 36] = [
+pub(crate) const KNOWN: [&str; 38] = [
     "id",
     "working_dir",
     "name",
@@ -70,6 +70,8 @@ pub(crate) const KNOWN: [&str; 36] = [
     "last_message_snippet",
     "tenant_id",
     "user_id",
+    "parent_delegation",
+    "thread_id",
 ];
 /// Members of an export that are read on their own.
 pub(crate) const LISTS: [&str; 3] = ["conversation", "child_sessions", "artifacts"];

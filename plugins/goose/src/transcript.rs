@@ -124,6 +124,11 @@ impl Transcript {
         self.emit(record.pieces, &id, sink)
     }
 
+    /// Warns of something in a message; of each kind once.
+    pub(crate) fn warn(&mut self, place: &str, warning: String, sink: &mut Sink) {
+        self.warnings.warn(place, warning, sink);
+    }
+
     /// Emits the pieces, some at a time, because there may be many.
     fn emit(&mut self, pieces: Vec<Piece<'_>>, id: &str, sink: &mut Sink) -> Result<(), ImportError> {
         let mut pieces = pieces.into_iter().enumerate().peekable();

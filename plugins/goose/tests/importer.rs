@@ -3,6 +3,8 @@
 use satchel_importer::{importer_tests, round_trip_tests};
 use satchel_plugin_goose::Goose;
 
+#[path = "importer/database.rs"]
+mod database;
 #[path = "importer/fields.rs"]
 mod fields;
 #[path = "importer/hostile.rs"]
@@ -18,7 +20,7 @@ importer_tests! {
     samples: "goose",
     // Signatures of thoughts and of addresses, and keys of extensions.
     secrets: (
-        ["a-session-with-tools-and-thoughts", "an-export", "pictures-and-files"],
+        ["a-session-with-tools-and-thoughts", "an-export", "pictures-and-files", "sessions-in-a-database"],
         "provider_message_id",
         ["SECRETSIG", "SECRETKEY", "SECRETBLOB"],
     ),

@@ -21,6 +21,8 @@ pub(crate) const ROUND: RoundTrip = RoundTrip {
     )],
     read_stored: from_stored,
 };
+/// The version of sessions from the database. `database.rs` compares them with the same sessions in other formats.
+const DATABASE: &str = "2025.09";
 /// That session.
 const ODD: &str = "odd";
 
@@ -28,7 +30,7 @@ const ODD: &str = "odd";
 type Parts = Vec<(String, String)>;
 
 fn from_source(file: &SourceFile<'_>) -> Vec<Chat> {
-    if has_extension(file.name, "txt") || has_extension(file.name, "yaml") {
+    if !has_extension(file.name, "json") && !has_extension(file.name, "jsonl") {
         return Vec::new();
     }
     let Some(name) = file.base().strip_suffix(".jsonl") else { return exported(file) };
@@ -169,7 +171,7 @@ fn result(result: &Value) -> Parts {
 
 fn from_stored(stored: &Stored) -> Vec<Chat> {
     let key = stored.id.clone().unwrap_or_default();
-    if key == ODD {
+    if key == ODD || stored.format.as_deref() == Some(DATABASE) {
         return Vec::new();
     }
     let turn = |(at, message): (usize, &StoredMessage)| Turn {
