@@ -8,6 +8,7 @@ mod cancellation;
 mod code_cache;
 mod conversation_stats;
 mod damaged_files;
+mod database_scripts;
 mod device_access;
 mod edits;
 mod grpc;

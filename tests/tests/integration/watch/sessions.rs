@@ -41,7 +41,7 @@ fn append(path: &Path, text: &str) -> Result<()> {
     Ok(fs::File::options().append(true).open(path)?.write_all(text.as_bytes())?)
 }
 
-async fn wait_for_messages(fixture: &WatchFixture, count: i64) -> Result<()> {
+pub(super) async fn wait_for_messages(fixture: &WatchFixture, count: i64) -> Result<()> {
     let end = Instant::now() + WAIT_TIMEOUT;
     while fixture.stats().await?.messages < count {
         ensure!(Instant::now() < end, "{:?}", fixture.source().await?);

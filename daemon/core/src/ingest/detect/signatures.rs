@@ -23,6 +23,8 @@ const MEDIA: [&str; 15] = [
     "png", "jpg", "jpeg", "webp", "gif", "heic", "svg", "wav", "mp3", "m4a", "mp4", "mov", "webm", "pdf",
     "dat",
 ];
+/// The start of a database of SQLite. Near it are the statements that created its tables.
+const DATABASE: &str = "SQLite format 3";
 /// For each importer, sets of strings; most of its exports have all strings of one set near their start. A missing
 /// signature costs time, nothing else.
 const SIGNATURES: [(&str, &[&[&str]]); 21] = [
@@ -39,7 +41,7 @@ const SIGNATURES: [(&str, &[&[&str]]); 21] = [
     ("dti", &[&["\"details\"", "\"createdBy\""], &["\"sentAt\"", "\"sender\""]]),
     ("gemini", &[&["\"titleUrl\""], &["\"safeHtmlItem\""], &["\"userInteractions\""], &["outer-cell"]]),
     ("gemini-cli", &[&["\"projectHash\""], &["\"$rewindTo\""], &["## Gemini Added Memories"]]),
-    ("goose", &[&["\"working_dir\""], &["\"created\"", "\"toolRequest\""]]),
+    ("goose", &[&["\"working_dir\""], &["\"created\"", "\"toolRequest\""], &[DATABASE, "content_json"]]),
     ("grok", &[&["\"responses\""]]),
     (
         "jan",
@@ -47,13 +49,44 @@ const SIGNATURES: [(&str, &[&[&str]]); 21] = [
     ),
     ("librechat", &[&["\"isCreatedByUser\""], &["\"conversationId\"", "\"exportAt\""]]),
     ("lm-studio", &[&["\"versions\"", "\"singleStep\""], &["\"usePerChatPredictionConfig\""]]),
-    ("memu", &[&["\"agent_id\"", "\"user_id\""], &["\"recall_files\""], &["\"memory_categories\""]]),
+    (
+        "memu",
+        &[
+            &["\"agent_id\"", "\"user_id\""],
+            &["\"recall_files\""],
+            &["\"memory_categories\""],
+            &[DATABASE, "memory_items"],
+        ],
+    ),
     ("mistral", &[&["\"chatId\""]]),
-    ("open-webui", &[&["\"childrenIds\""], &["\"currentId\""], &["\"chat\"", "\"history\""]]),
-    ("opencode", &[&["\"sessionID\""], &["\"projectID\"", "\"directory\""]]),
+    (
+        "open-webui",
+        &[
+            &["\"childrenIds\""],
+            &["\"currentId\""],
+            &["\"chat\"", "\"history\""],
+            &[DATABASE, "share_id"],
+            &[DATABASE, "chatidtag"],
+        ],
+    ),
+    (
+        "opencode",
+        &[
+            &["\"sessionID\""],
+            &["\"projectID\"", "\"directory\""],
+            &[DATABASE, "session_id", "project_id", "message_id"],
+        ],
+    ),
     ("perplexity", &[&["\"query\"", "\"answer\""], &["\"query_str\""]]),
     ("snapchat", &[&["\"My AI Content\""], &["\"My AI Memory\""]]),
-    ("vscode-copilot", &[&["\"requests\"", "\"responderUsername\""], &["\"requests\"", "\"variableData\""]]),
+    (
+        "vscode-copilot",
+        &[
+            &["\"requests\"", "\"responderUsername\""],
+            &["\"requests\"", "\"variableData\""],
+            &[DATABASE, "ItemTable"],
+        ],
+    ),
 ];
 
 /// The importers to ask about a source.
