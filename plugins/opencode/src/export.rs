@@ -44,12 +44,7 @@ pub(crate) fn read(bundle: &Bundle, path: &str, sink: &mut Sink) -> Result<(), I
     } else {
         sink.skip(RecordKind::Conversation, path, "the session has no messages")?;
     }
-    for list in &session.left_out {
-        sink.warn(path, &format!("the session's list {list:?} is longer than 1 MiB; it is left out"));
-    }
-    if let Some(field) = &session.unread {
-        sink.warn(path, &format!("the session's field {:?} is unknown; it is kept", shortened(field)));
-    }
+    session.report(path, sink);
     let (mut ids, mut reports) = (PieceIds::default(), Reports::default());
     let outcome = JsonLists::new(path, &LISTS).each(bundle, sink, |list, element, sink| {
         if list != 0 {

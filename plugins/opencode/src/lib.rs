@@ -13,6 +13,7 @@ mod piece;
 mod reading;
 mod run;
 mod session;
+mod session_messages;
 mod storage;
 mod storage_index;
 mod tool;

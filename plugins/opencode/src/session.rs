@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use satchel_importer::{
-    Arena, Conversation, Fields, ImportError, Importer as _, Leftover, Parser, address::unsigned_json,
-    json::time_of_text, title,
+    Arena, Conversation, Fields, ImportError, Importer as _, Leftover, Parser, Sink, address::unsigned_json,
+    json::time_of_text, title, warnings::shortened,
 };
 
 use crate::{
@@ -135,6 +135,17 @@ impl Session {
             self.left_out.push(key);
         } else if json != "[]" && json != "{}" {
             self.rest.push((key.to_owned(), json));
+        }
+    }
+
+    /// Warns of what is left out or not understood.
+    pub(crate) fn report(&self, locator: &str, sink: &mut Sink) {
+        for list in &self.left_out {
+            sink.warn(locator, &format!("the session's list {list:?} is longer than 1 MiB; it is left out"));
+        }
+        if let Some(field) = &self.unread {
+            let field = shortened(field);
+            sink.warn(locator, &format!("the session's field {field:?} is unknown; it is kept"));
         }
     }
 

@@ -3,26 +3,19 @@
 use std::{borrow::Cow, collections::BTreeSet};
 
 use satchel_importer::{
-    Arena, Bundle, ErrorKind, Fields, ImportError, Parser, RecordKind, Role, Sink, unless_malformed,
-    warnings::shortened,
+    Arena, Bundle, ErrorKind, Fields, ImportError, Parser, RecordKind, Sink, unless_malformed,
 };
 
 use crate::{
     detect,
     fields::{id_of_name, value},
-    message::{Info, PartText, Record},
-    order::{self, Entry, MAX_MESSAGES, PieceIds},
-    reading::{self, MAX_LENGTH, Reports, peek_object, read_object},
-    session::{Facts, Session},
+    message::{Info, PartText},
+    order::MAX_MESSAGES,
+    reading::{MAX_LENGTH, peek_object, read_object},
+    session::Session,
+    session_messages::{MAX_PARTS, MessageStore, WholeMessage, emit, survey},
     storage_index::{Key, SessionFiles, StorageIndex},
 };
-
-/// Prompts that are searched for a title.
-const MAX_PROMPTS: usize = 8;
-/// Bytes of the parts of such a prompt.
-const MAX_TITLE_BYTES: usize = 4 * 1024 * 1024;
-/// Parts of one message that have their own files; as many as a list inside of a message may have.
-const MAX_PARTS: usize = 50_000;
 
 /// A session in a storage.
 struct StoredSession<'r> {
@@ -33,9 +26,6 @@ struct StoredSession<'r> {
     /// The id in the names of the files.
     id: &'r str,
 }
-
-/// Where a message is: the id in its name, and its path.
-type Source<'r> = (&'r str, &'r str);
 
 /// Reads the session `key`; `project` is the text of the file of its project, and `taken` has the ids of those before it.
 pub(crate) fn read(
@@ -62,17 +52,16 @@ impl<'r> StoredSession<'r> {
         if self.files.messages.is_empty() {
             return sink.skip(RecordKind::Conversation, locator, "the session has no messages");
         }
-        let (entries, facts) = self.survey(session.title.is_none())?;
+        let messages = self.files.messages.iter().copied();
+        let (entries, facts) = survey(self, messages.take(MAX_MESSAGES), session.title.is_none())?;
         let id = self.new_id(&session, taken, sink);
         sink.conversation(&session.conversation(&id, &facts, detect::format_of(self.root), locator)?, &[])?;
-        for list in &session.left_out {
-            sink.warn(locator, &format!("the session's list {list:?} is longer than 1 MiB; it is left out"));
+        session.report(locator, sink);
+        emit(self, &entries, &facts, sink)?;
+        for (_, path) in self.files.messages.iter().skip(MAX_MESSAGES) {
+            sink.skip(RecordKind::Message, path, "the session has more messages than fit")?;
         }
-        if let Some(field) = &session.unread {
-            let field = shortened(field);
-            sink.warn(locator, &format!("the session's field {field:?} is unknown; it is kept"));
-        }
-        self.emit(&entries, &facts, sink)
+        Ok(())
     }
 
     /// The place of the session: its own file, or else its first message.
@@ -165,112 +154,6 @@ impl<'r> StoredSession<'r> {
         Ok(())
     }
 
-    /// Reads all messages without their parts: their order, and what they say about the session.
-    fn survey(&self, without_title: bool) -> Result<(Vec<Entry<Source<'r>>>, Facts), ImportError> {
-        let (mut entries, mut facts) = (Vec::new(), Facts::default());
-        let mut prompts = BTreeSet::new();
-        let mut arena = Arena::new();
-        for source in self.files.messages.iter().take(MAX_MESSAGES) {
-            let info = self.peek(*source, &arena)?;
-            let own = info.as_ref().and_then(|info| info.id);
-            let id = own.map_or_else(|| id_of_name(source.0), Cow::Borrowed).into_owned();
-            if let Some(info) = &info {
-                facts.add(info, &id);
-                prompts.extend((info.role == Role::User).then_some(source.1));
-            }
-            let created = info.as_ref().and_then(|info| info.created);
-            entries.push(Entry { id, created, source: *source });
-            arena.reset();
-        }
-        order::sort(&mut entries);
-        let first = entries.iter().filter(|entry| without_title && prompts.contains(entry.source.1));
-        for entry in first.take(MAX_PROMPTS) {
-            if facts.title.is_none() {
-                self.add_title(entry, &mut facts)?;
-            }
-        }
-        Ok((entries, facts))
-    }
-
-    fn peek<'a>(&self, source: Source<'r>, arena: &'a Arena) -> Result<Option<Info<'a>>, ImportError> {
-        let Some(text) = peek_object(self.bundle, source.1)? else { return Ok(None) };
-        let fields = Fields::read(&mut Parser::new(arena.alloc_str(&text), arena)).map_err(Into::into);
-        unless_malformed(fields.and_then(Info::read))
-    }
-
-    /// Adds the first text of the person.
-    fn add_title(&self, entry: &Entry<Source<'r>>, facts: &mut Facts) -> Result<(), ImportError> {
-        let arena = Arena::new();
-        let Some(mut info) = self.peek(entry.source, &arena)? else { return Ok(()) };
-        let mut parts = unless_malformed(info.take_parts())?.unwrap_or_default();
-        let mut bytes = 0;
-        for (name, path) in self.index.parts(self.root, entry.source.0).iter().take(MAX_PARTS) {
-            let Some(text) = peek_object(self.bundle, path)? else { continue };
-            bytes += text.len();
-            if bytes > MAX_TITLE_BYTES {
-                break;
-            }
-            parts.push(PartText { text: arena.alloc_str(&text), key: id_of_name(name).into_owned() });
-        }
-        let id = arena.alloc_str(&entry.id);
-        let Some(record) = unless_malformed(Record::read(info, id, &parts, None, false))? else {
-            return Ok(());
-        };
-        for piece in record.pieces.iter().filter(|piece| piece.message.role == Role::User) {
-            piece.texts.iter().for_each(|text| facts.add_prompt(text, (entry.created, entry.id.clone())));
-        }
-        Ok(())
-    }
-
-    /// Emits the messages in their order.
-    fn emit(&self, entries: &[Entry<Source<'r>>], facts: &Facts, sink: &mut Sink) -> Result<(), ImportError> {
-        let (mut ids, mut reports) = (PieceIds::default(), Reports::default());
-        let mut last: Option<String> = None;
-        let mut arena = Arena::new();
-        for entry in entries {
-            let result = self.message(entry, facts, &arena, &mut ids, &mut reports, last.as_deref(), sink);
-            match result {
-                Err(error) if error.kind == ErrorKind::Malformed => {
-                    sink.skip(RecordKind::Message, entry.source.1, &error.message)?;
-                }
-                result => last = result?.or(last),
-            }
-            arena.reset();
-        }
-        for (_, path) in self.files.messages.iter().skip(MAX_MESSAGES) {
-            sink.skip(RecordKind::Message, path, "the session has more messages than fit")?;
-        }
-        Ok(())
-    }
-
-    /// Emits one message, and returns the id of its last piece.
-    #[expect(clippy::too_many_arguments, reason = "what is known about the session so far")]
-    fn message(
-        &self,
-        entry: &Entry<Source<'r>>,
-        facts: &Facts,
-        arena: &Arena,
-        ids: &mut PieceIds,
-        reports: &mut Reports,
-        parent: Option<&str>,
-        sink: &mut Sink,
-    ) -> Result<Option<String>, ImportError> {
-        let (name, path) = entry.source;
-        let Some(text) = read_object(self.bundle, path, RecordKind::Message, sink)? else { return Ok(None) };
-        let mut info = Info::read(Fields::read(&mut Parser::new(arena.alloc_str(&text), arena))?)?;
-        let role = info.unknown_role;
-        let mut parts = info.take_parts()?;
-        self.read_parts(name, text.len(), arena, &mut parts, sink)?;
-        let mut record =
-            Record::read(info, arena.alloc_str(&entry.id), &parts, facts.system.as_deref(), true)?;
-        for id in ids.claim(&mut record) {
-            let place = format!("{path}#{}", shortened(&id));
-            sink.skip(RecordKind::Message, &place, ids.reason())?;
-        }
-        reports.add(&record, role, path, sink)?;
-        reading::emit(record.pieces, parent, sink)
-    }
-
     /// Adds the parts in their own files, as long as they fit into memory together with the `bytes` of the message.
     fn read_parts<'a>(
         &self,
@@ -295,6 +178,58 @@ impl<'r> StoredSession<'r> {
             parts.push(PartText { text: arena.alloc_str(&text), key: id_of_name(name).into_owned() });
         }
         Ok(())
+    }
+}
+
+impl<'r> MessageStore for StoredSession<'r> {
+    /// The id in the name of the file, and its path.
+    type Key = (&'r str, &'r str);
+
+    fn locator(&self, (_, path): Self::Key) -> Cow<'_, str> {
+        path.into()
+    }
+
+    fn fallback_id(&self, (name, _): Self::Key) -> Cow<'_, str> {
+        id_of_name(name)
+    }
+
+    fn peek<'a>(&self, (_, path): Self::Key, arena: &'a Arena) -> Result<Option<Info<'a>>, ImportError> {
+        let Some(text) = peek_object(self.bundle, path)? else { return Ok(None) };
+        let fields = Fields::read(&mut Parser::new(arena.alloc_str(&text), arena)).map_err(Into::into);
+        unless_malformed(fields.and_then(Info::read))
+    }
+
+    fn peek_parts<'a>(
+        &self,
+        (message, _): Self::Key,
+        info: &mut Info<'a>,
+        limit: usize,
+    ) -> Result<Vec<PartText<'a>>, ImportError> {
+        let mut parts = unless_malformed(info.take_parts())?.unwrap_or_default();
+        let arena = info.fields.arena();
+        let mut bytes = 0;
+        for (name, path) in self.index.parts(self.root, message).iter().take(MAX_PARTS) {
+            let Some(text) = peek_object(self.bundle, path)? else { continue };
+            bytes += text.len();
+            if bytes > limit {
+                break;
+            }
+            parts.push(PartText { text: arena.alloc_str(&text), key: id_of_name(name).into_owned() });
+        }
+        Ok(parts)
+    }
+
+    fn read<'a>(
+        &self,
+        (name, path): Self::Key,
+        arena: &'a Arena,
+        sink: &mut Sink,
+    ) -> Result<Option<WholeMessage<'a>>, ImportError> {
+        let Some(text) = read_object(self.bundle, path, RecordKind::Message, sink)? else { return Ok(None) };
+        let mut info = Info::read(Fields::read(&mut Parser::new(arena.alloc_str(&text), arena))?)?;
+        let mut parts = info.take_parts()?;
+        self.read_parts(name, text.len(), arena, &mut parts, sink)?;
+        Ok(Some((info, parts)))
     }
 }
 
