@@ -1,11 +1,12 @@
-//! Finds storages by the names of their files and the fields of some of them, and exports by their first fields.
+//! Finds storages by the names of their files and the fields of some of them, exports by their first fields, and databases by their
+//! tables.
 
 use std::collections::BTreeMap;
 
 use satchel_importer::{Bundle, Detection, Element, ImportError, JsonArray, JsonError, Parser, json::Value};
 
 use crate::{
-    layout,
+    database, layout,
     storage_index::{Key, SessionFiles, StorageIndex},
 };
 
@@ -15,8 +16,10 @@ pub(crate) const OLD_STORAGE: &str = "opencode-importer/2025.06";
 pub(crate) const STORAGE: &str = "opencode-importer/2025.09";
 /// The output of `opencode export`.
 pub(crate) const EXPORT: &str = "opencode-importer/2026.01";
+/// The database of version 1.2 and later ones.
+pub(crate) const DATABASE: &str = "opencode-importer/2026.02";
 /// The formats, oldest first.
-pub(crate) const FORMATS: [&str; 3] = [OLD_STORAGE, STORAGE, EXPORT];
+pub(crate) const FORMATS: [&str; 4] = [OLD_STORAGE, STORAGE, EXPORT, DATABASE];
 
 /// The sessions of one project: the root of the storage and the project.
 type Project<'b> = (&'b str, &'b str);
@@ -32,7 +35,7 @@ const OF_SESSIONS: [&str; 4] = ["projectID", "directory", "version", "title"];
 /// Fields that messages have beside their id and role.
 const OF_MESSAGES: [&str; 2] = ["sessionID", "metadata"];
 
-/// Every export among the files: the sessions of one project, or one file.
+/// Every export among the files: the sessions of one project, the database, or one file.
 pub(crate) fn detect(bundle: &Bundle) -> Result<Vec<Detection>, ImportError> {
     let index = StorageIndex::read(bundle);
     let mut found: Vec<Detection> = Vec::new();
@@ -51,6 +54,9 @@ pub(crate) fn detect(bundle: &Bundle) -> Result<Vec<Detection>, ImportError> {
     }
     for path in exports(bundle)? {
         found.push(detection(EXPORT, vec![path.to_owned()]));
+    }
+    for path in database::databases(bundle)? {
+        found.push(detection(DATABASE, database::files(bundle, path, &index)));
     }
     Ok(found)
 }

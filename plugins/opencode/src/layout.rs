@@ -98,6 +98,11 @@ pub(crate) fn project_file(root: &str, project: &str) -> String {
     format!("{root}project/{project}.json")
 }
 
+/// The path of the file with the files that a session changed.
+pub(crate) fn changes_file(root: &str, session: &str) -> String {
+    format!("{root}session_diff/{session}.json")
+}
+
 /// Whether a file may be the output of `opencode export` by its name.
 pub(crate) fn may_be_export(path: &str) -> bool {
     names::is_json(path) && !names::is_junk(path) && place(path).is_none()

@@ -1,6 +1,10 @@
 //! Importer for sessions of `OpenCode`.
 
 mod changes;
+mod database;
+mod database_index;
+mod database_session;
+mod database_text;
 mod detect;
 mod export;
 mod fields;
@@ -10,6 +14,7 @@ mod message;
 mod order;
 mod part;
 mod piece;
+mod projection;
 mod reading;
 mod run;
 mod session;
@@ -20,7 +25,7 @@ mod tool;
 
 use satchel_importer::{Bundle, Detection, ImportError, Importer, Info, Sink, Summary, export_importer};
 
-/// Reads the files that `OpenCode` keeps for each session, and what `opencode export` prints.
+/// Reads the database of `OpenCode`, the files that earlier versions keep for each session, and what `opencode export` prints.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenCode;
 
@@ -30,7 +35,7 @@ impl Importer for OpenCode {
             name: "opencode",
             version: env!("CARGO_PKG_VERSION"),
             platform: "opencode",
-            importer_version: detect::EXPORT,
+            importer_version: detect::DATABASE,
             formats: &detect::FORMATS,
         }
     }

@@ -17,10 +17,13 @@ use crate::{
 };
 
 /// Fields of a message that are known and kept as they are.
-const KEPT: [&str; 20] = [
+const KEPT: [&str; 34] = [
     "agent",
+    "agents",
     "cost",
+    "description",
     "error",
+    "exit",
     "fallbackModels",
     "finish",
     "format",
@@ -28,15 +31,26 @@ const KEPT: [&str; 20] = [
     "mode",
     "model",
     "modelID",
+    "name",
+    "native",
     "parentID",
     "path",
     "providerID",
+    "providerState",
+    "rawFinish",
+    "reason",
+    "retry",
+    "skill",
+    "skills",
+    "snapshot",
+    "status",
     "structured",
     "summary",
     "system",
     "time",
     "tokens",
     "tools",
+    "type",
     "variant",
 ];
 /// The JSON text of a part.
@@ -88,6 +102,7 @@ impl<'a> Info<'a> {
         };
         let answers = known != Some(Role::User);
         let model = fields.get("modelID").nonempty_text().or(old_answer.get("modelID").nonempty_text());
+        let model = model.or(fields.object("model")?.get("id").nonempty_text());
         let system = take_system(&mut fields, old_answer)?;
         Ok(Self {
             id: fields.id("id"),
@@ -244,7 +259,7 @@ impl<'a> Builder<'a> {
                     piece.message.is_thought = true;
                 }
             }
-            What::Tool(tool) => self.called(own_id, named, *tool, rest),
+            What::Tool(tool) => self.called(own_id, named, time, *tool, rest),
         }
     }
 
@@ -296,9 +311,9 @@ impl<'a> Builder<'a> {
         self.push(piece);
     }
 
-    fn called(&mut self, id: Cow<'a, str>, named: bool, tool: Tool<'a>, rest: String) {
+    fn called(&mut self, id: Cow<'a, str>, named: bool, time: Option<i64>, tool: Tool<'a>, rest: String) {
         let result_id = format!("{id}:result");
-        let mut piece = Piece::new(id, Role::Assistant, tool.started.or(self.created));
+        let mut piece = Piece::new(id, Role::Assistant, time.or(self.created));
         piece.own_id = named;
         piece.message.tool_calls = vec![tool.call];
         piece.parts.push(rest);
@@ -309,7 +324,7 @@ impl<'a> Builder<'a> {
             return self.push(piece);
         };
         self.push(piece);
-        let time = result.ended.or(tool.started).or(self.created);
+        let time = result.ended.or(time).or(self.created);
         let mut answer = Piece::new(result_id.into(), Role::Tool, time);
         answer.own_id = false;
         answer.texts.extend(result.text);

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Fields of parts that are known and kept as they are.
-const KEPT: [&str; 26] = [
+const KEPT: [&str; 30] = [
     "agent",
     "attempt",
     "auto",
@@ -19,6 +19,7 @@ const KEPT: [&str; 26] = [
     "cost",
     "description",
     "error",
+    "executed",
     "files",
     "hash",
     "ignored",
@@ -28,8 +29,11 @@ const KEPT: [&str; 26] = [
     "metadata",
     "model",
     "name",
+    "native",
     "overflow",
     "providerMetadata",
+    "providerResultState",
+    "providerState",
     "reason",
     "snapshot",
     "source",
@@ -48,6 +52,10 @@ const PRIVATE: [&str; 6] = [
     "thoughtSignature",
     "reasoning_details",
 ];
+
+/// Fields of a message or a part with the metadata of a provider or of several ones.
+const PROVIDERS: [&str; 5] =
+    ["metadata", "providerMetadata", "native", "providerState", "providerResultState"];
 
 /// What a part is.
 pub(crate) enum What<'a> {
@@ -92,7 +100,7 @@ impl<'a> MessagePart<'a> {
         let mut part = Self {
             what: What::Note,
             id,
-            time: time_at(&fields.object("time")?, "start"),
+            time: started(&fields)?,
             step_tokens: None,
             unknown: None,
             unknown_mark: None,
@@ -153,6 +161,12 @@ impl<'a> MessagePart<'a> {
     }
 }
 
+/// When a part began; version 2 of the program has another name for it.
+fn started(fields: &Fields<'_>) -> Result<Option<i64>, JsonError> {
+    let time = fields.object("time")?;
+    Ok(time_at(&time, "start").or_else(|| time_at(&time, "ran")).or_else(|| time_at(&time, "created")))
+}
+
 /// An empty text is a note: the program writes the part before the first word has come.
 fn text<'a>(fields: &mut Fields<'a>) -> What<'a> {
     let synthetic = fields.get("synthetic").is_true() || fields.get("ignored").is_true();
@@ -164,8 +178,10 @@ fn text<'a>(fields: &mut Fields<'a>) -> What<'a> {
 }
 
 /// Removes from the metadata of each provider what only the provider can read.
-fn remove_private(fields: &mut Fields<'_>) -> Result<(), JsonError> {
-    for key in ["metadata", "providerMetadata"] {
+pub(crate) fn remove_private(fields: &mut Fields<'_>) -> Result<(), JsonError> {
+    // The state of a tool is no metadata.
+    let state = if fields.get("type").text() == Some("tool") { None } else { Some("state") };
+    for key in PROVIDERS.into_iter().chain(state) {
         let Some(mut providers) = fields.take_object(key)? else { continue };
         providers.remove(&PRIVATE);
         let mut kept = Fields::none(fields.arena());

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use satchel_importer::{Bundle, ImportError, Importer as _, RecordKind, Sink, Summary};
 
-use crate::{OpenCode, detect, export, reading::read_object, storage, storage_index::StorageIndex};
+use crate::{OpenCode, database, detect, export, reading::read_object, storage, storage_index::StorageIndex};
 
-/// Reads every storage and export among the files, whatever `format` detection gave them.
+/// Reads every storage, export and database among the files, whatever `format` detection gave them.
 pub(crate) fn run(format: &str, bundle: &Bundle, sink: &mut Sink) -> Result<Summary, ImportError> {
     OpenCode::describe().version_of(format)?;
     let index = StorageIndex::read(bundle);
@@ -30,7 +30,11 @@ pub(crate) fn run(format: &str, bundle: &Bundle, sink: &mut Sink) -> Result<Summ
     for path in &exports {
         export::read(bundle, path, sink)?;
     }
-    if projects.is_empty() && exports.is_empty() {
+    let databases = database::databases(bundle)?;
+    for path in &databases {
+        database::read(bundle, path, sink)?;
+    }
+    if projects.is_empty() && exports.is_empty() && databases.is_empty() {
         return Err(ImportError::not_this_format("none of the files is a session of OpenCode"));
     }
     Ok(bundle.summary())

@@ -53,7 +53,9 @@ pub(crate) fn read<'a>(part: &mut Fields<'a>, decode: bool) -> Result<Tool<'a>, 
         // If there are both, the error stays in the state.
         let text = text_of(output).or_else(|| text_of(state.take("error")));
         let attachments = attachments(&mut state, decode, &mut unreadable)?;
-        Some(ToolResult { text, attachments, ended: time_at(&time, "end") })
+        // Version 2 of the program has the times of the call beside the state.
+        let completed = || part.object("time").ok().and_then(|time| time_at(&time, "completed"));
+        Some(ToolResult { text, attachments, ended: time_at(&time, "end").or_else(completed) })
     } else {
         None
     };

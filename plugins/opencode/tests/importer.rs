@@ -5,6 +5,8 @@ use satchel_plugin_opencode::OpenCode;
 
 #[path = "importer/bounds.rs"]
 mod bounds;
+#[path = "importer/database.rs"]
+mod database;
 #[path = "importer/fields.rs"]
 mod fields;
 #[path = "importer/hostile.rs"]
@@ -20,7 +22,7 @@ importer_tests! {
     importer: OpenCode,
     fuzz_corpus: "/../../tests/fuzz/corpus/opencode",
     samples: "opencode",
-    // Signatures of addresses and of thoughts, and keys of shared sessions.
+    // Signatures of addresses and of thoughts, keys of shared sessions, accounts, and what is in changed files.
     secrets: (
         [
             "a-session-with-tools-and-thoughts",
@@ -29,9 +31,13 @@ importer_tests! {
             "subagents-and-archived-sessions",
             "a-storage-for-each-project",
             "parts-inside-of-messages",
+            "sessions-in-a-database",
+            "a-database-of-a-new-installation",
+            "the-whole-folder-of-the-program",
+            "sessions-of-version-2",
         ],
         "provider_message_id",
-        ["SECRETKEY", "c2lnbmF0dXJl", "ZW5jcnlwdGVk", "b3JjaGFyZC1zZWNyZXQ", "YmVlcy1zZWNyZXQ"],
+        ["SECRETKEY", "SECRETCONTENT", "SECRETRECENT", "rosa@garden.example", "c2lnbmF0dXJl", "ZW5jcnlwdGVk", "b3JjaGFyZC1zZWNyZXQ", "YmVlcy1zZWNyZXQ"],
     ),
 }
 

@@ -5,7 +5,7 @@ use satchel_importer::{
     testkit::{FixtureError, conversations, fixture_files, produce},
 };
 use satchel_plugin_opencode::OpenCode;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures");
 
@@ -60,7 +60,7 @@ fn storage(export: &Value, old: bool) -> Files {
 fn exports() -> Result<Vec<Value>, FixtureError> {
     let files = fixture_files(FIXTURES)?.into_iter();
     let own = files.filter(|file| {
-        !file.name.contains('/')
+        file.name == "session.json"
             && !["odd-fields-and-repeated-ids", "others-are-left-alone"].contains(&&*file.fixture)
     });
     Ok(own.filter_map(|file| serde_json::from_slice(&file.bytes).ok()).collect())
@@ -76,6 +76,48 @@ fn a_storage_and_an_export_of_a_session_give_the_same_records() -> Result<(), Fi
             assert_eq!(records(&storage(&export, old)), expected, "{}", export["info"]["id"]);
         }
     }
+    Ok(())
+}
+
+/// The sessions of the databases among the fixtures.
+fn sessions_of_databases() -> Result<Vec<Value>, FixtureError> {
+    let names = ["sessions-in-a-database", "a-database-of-a-new-installation"];
+    let files = fixture_files(FIXTURES)?.into_iter().filter(|file| names.contains(&&*file.fixture));
+    Ok(files.flat_map(|file| records(&vec![(file.name, file.bytes)])).collect())
+}
+
+/// Takes away what only a database has, or only an export of an earlier version.
+fn without_differences(mut record: Value) -> Value {
+    let object = record.as_object_mut().expect("a record is an object");
+    if let Some(kept) = object.get_mut("raw_metadata").and_then(Value::as_object_mut) {
+        for key in ["project", "cost", "tokens"] {
+            kept.remove(key);
+        }
+        let tasks = kept.get_mut("todos").and_then(Value::as_array_mut);
+        for task in tasks.into_iter().flatten().filter_map(Value::as_object_mut) {
+            task.remove("id");
+        }
+    }
+    record
+}
+
+#[test]
+fn a_database_gives_the_same_records_as_an_export() -> Result<(), FixtureError> {
+    let stored = sessions_of_databases()?;
+    let mut compared = 0;
+    for export in exports()? {
+        for expected in records(&vec![("session.json".to_owned(), export.to_string().into_bytes())]) {
+            let same = stored.iter().find(|record| record["id"] == expected["id"]);
+            let same = same.expect("the session is in a database, too");
+            let (same, expected) = (without_differences(same.clone()), without_differences(expected));
+            for key in expected.as_object().expect("a record is an object").keys() {
+                assert_eq!(same[key], expected[key], "{key} of {}", expected["id"]);
+            }
+            assert_eq!(same.as_object().map(Map::len), expected.as_object().map(Map::len));
+            compared += 1;
+        }
+    }
+    assert_eq!(compared, 5);
     Ok(())
 }
 
