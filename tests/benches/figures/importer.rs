@@ -7,15 +7,19 @@ use anyhow::{Context as _, Result, ensure};
 use satchel_host::{CodeCache, Emitted, Host, HostOptions, PluginLimits, SinkVerdict};
 use satchel_source::{CancelToken, Limits as IntakeLimits, Source};
 
-use crate::{RUNS, median, megabytes, native_readers, print_line, process};
+use crate::{RUNS, median, megabytes, native_readers::NativeReader, print_line, process};
 
 /// The argument with which this program runs one importer and nothing else, so that its memory can be measured.
 pub(crate) const IMPORTER_ARGUMENT: &str = "--importer";
 
 /// Prints the ratio of the importer to its native peers, measured in alternating runs, and its private memory.
-pub(crate) fn measure(provider: &str, folder: &Path, cache: &Path) -> Result<()> {
+pub(crate) fn measure(
+    provider: &str,
+    peers: &[(&'static str, NativeReader)],
+    folder: &Path,
+    cache: &Path,
+) -> Result<()> {
     let size = megabytes(folder)?;
-    let peers = native_readers::native_readers(provider);
     let (mut wasm, mut native) = (Vec::new(), vec![Vec::new(); peers.len()]);
     // The first run compiles the importer into the cache; it is not measured.
     run_importer(provider, folder, cache)?;

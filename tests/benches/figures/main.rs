@@ -10,6 +10,7 @@ mod always_on;
 mod api;
 mod client;
 mod daily;
+mod databases;
 mod delta;
 mod encryption;
 mod growing_sessions;
@@ -119,7 +120,15 @@ fn importers(folder: &Path, megabytes: u64) -> Result<()> {
     for (provider, generate) in satchel_tests::generate::GENERATORS {
         let export = folder.join("export");
         generate(&export, megabytes * 1_000_000, 1)?;
-        importer::measure(provider, &export, &cache)?;
+        importer::measure(provider, &native_readers::native_readers(provider), &export, &cache)?;
+        for (_, script, fill) in databases::DATABASES.iter().filter(|(name, ..)| *name == provider) {
+            let database = folder.join("database");
+            std::fs::create_dir_all(&database)?;
+            databases::make(&database.join("conversations.db"), script, *fill, &export)?;
+            print_line(&format!("{provider}: the same in its database"));
+            importer::measure(provider, &[databases::NATIVE_READER], &database, &cache)?;
+            std::fs::remove_dir_all(&database)?;
+        }
         std::fs::remove_dir_all(&export)?;
     }
     Ok(())
