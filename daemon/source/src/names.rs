@@ -9,6 +9,8 @@ use std::{
 pub const BACKUP_MANIFEST: &str = "satchel-backup.json";
 /// Extensions of the files that the importers read.
 const EXPORTS: [&str; 9] = ["zip", "json", "jsonl", "ndjson", "csv", "tsv", "html", "htm", "txt"];
+/// The file in which Gemini CLI names the folder of a project, beside the folder with its sessions.
+pub const PROJECT_FILE: &str = ".project_root";
 /// Extensions of databases of SQLite.
 const DATABASES: [&str; 4] = ["db", "sqlite", "sqlite3", "vscdb"];
 /// What SQLite appends to the name of a database: the log of the newest changes, what an unfinished transaction has replaced, and an

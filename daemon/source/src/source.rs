@@ -201,6 +201,7 @@ impl Source {
             return database.add_to(builder, name, limits);
         }
         builder.add_file(name.to_owned(), self.path.clone(), limits)?;
+        self.add_project_file(limits, builder)?;
         if !self.path.file_name().is_some_and(names::has_lines) {
             return Ok(());
         }
@@ -209,6 +210,20 @@ impl Source {
         if beneath::stat(&self.base, &folder).is_ok_and(|stat| is_folder(&stat)) {
             let prefix = Path::new(name).with_extension("");
             return tree::walk((&folder, &format!("{}/", prefix.display())), limits, builder);
+        }
+        Ok(())
+    }
+
+    /// Adds the file that names the folder of the session's project, if there is one above the session.
+    fn add_project_file(&self, limits: &Limits, builder: &mut BundleBuilder) -> Result<(), SourceError> {
+        let above = self.path.ancestors().skip(1).take_while(|folder| folder.starts_with(&self.base));
+        for file in above.map(|folder| folder.join(names::PROJECT_FILE)) {
+            let is_file = |stat: &Stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+            if let Some(name) = file.strip_prefix(&self.base).ok().and_then(Path::to_str)
+                && beneath::stat(&self.base, &file).is_ok_and(|stat| is_file(&stat))
+            {
+                return builder.add_file(name.to_owned(), file.clone(), limits);
+            }
         }
         Ok(())
     }
@@ -286,6 +301,26 @@ mod tests {
             writer.write_all(bytes).expect("a file is written");
         }
         writer.finish().expect("the archive is finished").into_inner()
+    }
+
+    #[test]
+    fn a_session_brings_the_file_of_its_project() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let write = |name: &str| {
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("it is made");
+            std::fs::write(path, "{}\n").expect("it is written");
+        };
+        let files = ["a/.project_root", "a/chats/one.jsonl", "a/chats/one/two.jsonl", "b/chats/three.jsonl"];
+        files.iter().for_each(|name| write(name));
+        let names = |session: &str| -> Vec<String> {
+            let source = Source::session(folder.path(), session.as_ref());
+            let bundle = source.and_then(|source| source.open(&Limits::default())).expect("it opens");
+            bundle.list().iter().map(|entry| entry.path.clone()).collect()
+        };
+        assert_eq!(names("a/chats/one.jsonl"), files[..3]);
+        assert_eq!(names("a/chats/one/two.jsonl"), [files[0], files[2]]);
+        assert_eq!(names("b/chats/three.jsonl"), files[3..]);
     }
 
     #[test]

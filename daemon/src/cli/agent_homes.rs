@@ -25,7 +25,12 @@ pub(super) struct AgentFolder {
     program: &'static str,
     pub(super) path: PathBuf,
     pub(super) files: AgentFiles,
+    /// Names of files in it that are no sessions.
+    pub(super) ignore: &'static [&'static str],
 }
+
+/// The prompts of Gemini CLI without the answers, and copies of chats without ids and times.
+const NO_CHATS: &[&str] = &["logs.json", "checkpoint*.json"];
 
 /// How a program writes its sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,10 +132,11 @@ impl AgentHomes {
         // Beside these, OpenCode keeps its credentials and snapshots of files. The folder is of versions before the database.
         let opencode = self.opencode.iter().map(|home| ("OpenCode", home.join("storage")));
         let databases = self.opencode.iter().map(|home| ("OpenCode", home.join("opencode.db")));
-        let with = |files| move |(program, path)| AgentFolder { program, path, files };
-        let appended = claude_code.chain(codex).chain(goose).map(with(AgentFiles::Appended));
-        let rewritten = gemini_cli.chain(opencode).map(with(AgentFiles::Rewritten));
-        appended.chain(rewritten).chain(databases.map(with(AgentFiles::Database)))
+        let with = |files, ignore| move |(program, path)| AgentFolder { program, path, files, ignore };
+        let appended = claude_code.chain(codex).chain(goose).map(with(AgentFiles::Appended, &[]));
+        let gemini_cli = gemini_cli.map(with(AgentFiles::Appended, NO_CHATS));
+        let opencode = opencode.map(with(AgentFiles::Rewritten, &[]));
+        appended.chain(gemini_cli).chain(opencode).chain(databases.map(with(AgentFiles::Database, &[])))
     }
 }
 

@@ -83,8 +83,12 @@ async fn add(context: &mut Context, client: &DaemonClient, args: &AddSourceArgs)
     let Some(dir) = &args.dir else {
         return add_agents(context, client, args.yes, settle).await;
     };
-    let request =
-        AddSourceRequest { path: absolute_path(context, dir)?, settle_time: settle, sessions: args.sessions };
+    let request = AddSourceRequest {
+        path: absolute_path(context, dir)?,
+        settle_time: settle,
+        sessions: args.sessions,
+        ignore: args.ignore.clone(),
+    };
     let source = watch(context, client, request).await?;
     if context.out.json {
         context.out.json(&json::source::Source::new(&source))?;
@@ -133,6 +137,7 @@ async fn add_agents(
             path: absolute_path(context, &folder.path)?,
             settle_time: settle.or_else(|| rewritten.then_some(AGENTS_SETTLE)),
             sessions: folder.files == AgentFiles::Appended,
+            ignore: folder.ignore.iter().map(ToString::to_string).collect(),
         };
         sources.push(watch(context, client, request).await?);
     }

@@ -167,13 +167,13 @@ impl Watch {
         self.0.start_threads(&mut folders);
     }
 
-    /// Watches one more folder, from now on and after every start; durable when this returns. `sessions` and `settle` are
-    /// those of [`WatchSpec`]. Returns true if the folder is new.
+    /// Watches one more folder or file, from now on and after every start; durable when this returns. Of the specification, `sessions`,
+    /// `settle` and `ignore` are kept. Returns true if the path is new.
     ///
     /// # Errors
-    /// If the path is not a folder, or the folder is inside a watched one or contains one.
-    pub fn add(&self, path: &Path, sessions: bool, settle: Option<Duration>) -> Result<bool, WatchError> {
-        let spec = WatchSpec::added(path.to_owned(), sessions, settle).checked_on_disk()?;
+    /// If the path is neither a folder nor a file that importers read, or is inside a watched folder or contains one.
+    pub fn add(&self, spec: WatchSpec) -> Result<bool, WatchError> {
+        let spec = spec.checked_on_disk()?;
         let mut folders = self.0.folders();
         if folders.entries.contains_key(&spec.path) {
             return Ok(false);

@@ -96,11 +96,6 @@ impl WatchSpec {
         }
     }
 
-    /// Creates the specification of a folder that is added at run time.
-    pub(super) fn added(path: PathBuf, sessions: bool, settle: Option<Duration>) -> Self {
-        Self { sessions, settle, ..Self::with_defaults(path) }
-    }
-
     /// Checks everything that does not depend on the disk.
     ///
     /// # Errors

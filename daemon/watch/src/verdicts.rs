@@ -250,17 +250,21 @@ struct AddedFolders {
     /// The folders with sessions.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     sessions: BTreeSet<String>,
+    /// The patterns to ignore, of the folders that have some.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    ignore: BTreeMap<String, Vec<String>>,
 }
 
 /// Reads the folders that were added at run time.
 pub(super) fn load_added(store: &Store) -> Result<Vec<WatchSpec>, StoreError> {
     let Some(entry) = store.ledger_get(Ledger::Setting, ADDED_FOLDERS_ID)? else { return Ok(Vec::new()) };
-    let AddedFolders { folders, settle_ms, sessions } =
+    let AddedFolders { folders, settle_ms, sessions, ignore } =
         serde_json::from_slice(&entry.value).unwrap_or_default();
     let spec = |path: String| {
         let settle = settle_ms.get(&path).copied().map(Duration::from_millis);
         let sessions = sessions.contains(&path);
-        WatchSpec::added(path.into(), sessions, settle)
+        let ignore = ignore.get(&path).cloned().unwrap_or_default();
+        WatchSpec { sessions, settle, ignore, ..WatchSpec::with_defaults(path.into()) }
     };
     Ok(folders.into_iter().map(spec).collect())
 }
@@ -279,6 +283,9 @@ pub(super) fn store_added<'a>(
         if let Some(settle) = spec.settle {
             let millis = u64::try_from(settle.as_millis()).unwrap_or(u64::MAX);
             added.settle_ms.insert(path.clone(), millis);
+        }
+        if !spec.ignore.is_empty() {
+            added.ignore.insert(path.clone(), spec.ignore.clone());
         }
         added.folders.push(path);
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use satchel_core::ingest::{StalledJob, unrecognized};
 use satchel_proto::{integers::signed, v1};
 use satchel_source::names::{shown, text};
-use satchel_watch::{FileStatus, FolderStatus, Watch, WatchOrigin, WatchState, WatchedFolder};
+use satchel_watch::{FileStatus, FolderStatus, Watch, WatchOrigin, WatchSpec, WatchState, WatchedFolder};
 
 use super::{
     call_state::CallState,
@@ -72,13 +72,14 @@ pub(super) fn add(
     state: &CallState,
     request: v1::AddSourceRequest,
 ) -> Result<v1::AddSourceResponse, CallError> {
-    let v1::AddSourceRequest { path, settle_time, sessions } = request;
+    let v1::AddSourceRequest { path, settle_time, sessions, ignore } = request;
     state.check_local("path")?;
     check_absolute("path", &path)?;
     let path = Path::new(&path);
     let negative = || CallError::invalid_field("settle_time", "is negative or not valid");
     let settle = settle_time.map(|wire| duration_from_wire(wire).ok_or_else(negative)).transpose()?;
-    let added = state.watch.add(path, sessions, settle)?;
+    let spec = WatchSpec { sessions, settle, ignore, ..WatchSpec::with_defaults(path.to_owned()) };
+    let added = state.watch.add(spec)?;
     let watched = state.watch.folders().into_iter().find(|folder| folder.path == path);
     let source = watched.map(|folder| source_to_wire(&state.watch, folder));
     Ok(v1::AddSourceResponse { source, header: Some(state.header()), added })

@@ -39,6 +39,9 @@ pub struct AddSourceArgs {
     /// Programs append to the files in it, as coding agents do: import each by itself while it grows
     #[arg(long, conflicts_with = "agents")]
     pub sessions: bool,
+    /// Ignore files and folders with such a name, at any depth; * and ? are wildcards
+    #[arg(long, value_name = "PATTERN", conflicts_with = "agents")]
+    pub ignore: Vec<String>,
     /// How long a file must stay unchanged before it is imported, or how long to wait after a change with --sessions: 10ms
     /// to 1h [default: 3s, or 200ms with --sessions]
     #[arg(long, value_name = "TIME")]

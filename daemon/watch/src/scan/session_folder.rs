@@ -3,7 +3,8 @@
 //! Its names are paths below it. Each file that an importer might read is a name of its own, so that a session that grows
 //! is read without the others. What is in a folder with the name of a session, without its extension, belongs to that
 //! session. Notes in Markdown beside sessions, such as the memories of a project, say what they mean only together with
-//! the sessions: the name for them is that of the folder with the sessions.
+//! the sessions: the name for them is that of the folder with the sessions. The notes of a project that has a file with its folder say so
+//! themselves, and are a name of their own.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -30,6 +31,8 @@ use crate::{
 
 /// Extensions of notes.
 const NOTES: &str = "md";
+/// The notes of a project of Gemini CLI, below the folder that has [`names::PROJECT_FILE`].
+const PROJECT_NOTES: [&str; 2] = ["memory", "MEMORY.md"];
 
 /// Why a folder cannot be opened if it is not there, or is a file or a link.
 const NO_FOLDER: [Errno; 3] = [Errno::NOENT, Errno::NOTDIR, Errno::LOOP];
@@ -79,6 +82,11 @@ impl FolderFs for SessionFolder {
                     observed((Stamp { below: below.wrapping_add(stamp.below), ..stamp }, hold))
                 });
                 Ok(Inspection { observation, ..Inspection::default() })
+            }
+            FileType::RegularFile if self.is_project_notes(Path::new(name))? => {
+                let observation =
+                    Observation { stamp: super::stamp(&stat), hold: None, took: begun.elapsed() };
+                Ok(Inspection { observation: Some(observation), ..Inspection::default() })
             }
             FileType::RegularFile if is_note(&place.name) => {
                 let related = self.folder_of_note(Path::new(name))?.into_iter().collect();
@@ -154,6 +162,21 @@ impl SessionFolder {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Returns whether these are the notes of a project that say by themselves to which one they belong.
+    fn is_project_notes(&self, path: &Path) -> io::Result<bool> {
+        let [folder, file] = PROJECT_NOTES;
+        if !path.ends_with(Path::new(folder).join(file)) {
+            return Ok(false);
+        }
+        let mut project = self.0.open_root()?;
+        for step in path.parent().and_then(Path::parent).unwrap_or(Path::new("")) {
+            let Some(opened) = self.open_below(&project, step)? else { return Ok(false) };
+            project = opened;
+        }
+        let found = stat_at(&project, OsStr::new(names::PROJECT_FILE))?;
+        Ok(found.is_some_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile))
     }
 
     /// Returns the closest folder above a note that has sessions.
@@ -253,6 +276,10 @@ impl SessionFolder {
         let Listing { files, folders } = self.entries(folder)?;
         let sessions = files.iter().filter(|name| !depth.in_session && names::importable(name));
         names.extend(sessions.map(|name| path.join(name).into_os_string()));
+        let notes = path.join(PROJECT_NOTES[1]);
+        if files.iter().any(|name| name == PROJECT_NOTES[1]) && self.is_project_notes(&notes)? {
+            names.push(notes.into_os_string());
+        }
         for name in &folders {
             if names.len() > MAX_NAMES {
                 return Ok(());

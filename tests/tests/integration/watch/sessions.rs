@@ -228,6 +228,10 @@ async fn sessions_that_arrive_one_by_one_are_stored_as_if_they_were_imported_tog
         ("claude-code", "tools-and-branches", ""),
         ("codex", "subagent", "sessions"),
         ("codex", "one-object", "sessions"),
+        ("gemini-cli", "session-with-tools-and-thoughts", ""),
+        ("gemini-cli", "subagent", ""),
+        ("gemini-cli", "memories", "tmp"),
+        ("goose", "old-files-and-the-database", "sessions"),
     ] {
         let input = sample(provider, behaviour).join(below);
         let together = TestDaemon::start().await?;

@@ -78,6 +78,27 @@ fn notes_belong_to_the_folder_with_the_sessions() {
 }
 
 #[test]
+fn notes_of_a_project_with_its_own_file_are_a_name() {
+    let files = [
+        "p/.project_root",
+        "p/chats/a.jsonl",
+        "p/memory/MEMORY.md",
+        "p/memory/other.md",
+        "q/memory/MEMORY.md",
+    ];
+    let (dir, folder) = folder_with(&files);
+    let note = "p/memory/MEMORY.md";
+    assert!(folder.list().unwrap().0.contains(&note.into()));
+    let before = stamp(&folder, note).unwrap();
+    fs::write(dir.path().join(note), "Likes rye.").unwrap();
+    assert_ne!(stamp(&folder, note), Some(before));
+    for other in ["p/memory/other.md", "q/memory/MEMORY.md"] {
+        assert_eq!(inspect(&folder, other), Inspection::default(), "{other}");
+        assert!(!folder.list().unwrap().0.contains(&other.into()), "{other}");
+    }
+}
+
+#[test]
 fn a_folder_is_watched_and_names_what_is_in_it() {
     let (dir, folder) = folder_with(&FILES);
     let Inspection { folders, related, .. } = inspect(&folder, "bakery");
