@@ -81,6 +81,11 @@ impl SessionRows {
         &self.rows[kind as usize]
     }
 
+    /// The rows of this kind, which are forgotten.
+    pub(crate) fn take(&mut self, kind: RowKind) -> Vec<i64> {
+        std::mem::take(&mut self.rows[kind as usize])
+    }
+
     fn count(&self) -> usize {
         self.rows.iter().map(Vec::len).sum()
     }

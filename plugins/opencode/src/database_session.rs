@@ -4,8 +4,8 @@ use std::{borrow::Cow, collections::BTreeMap};
 
 use satchel_importer::{
     Arena, ErrorKind, Fields, ImportError, Parser, RecordKind, Sink,
-    json::array_of,
-    sqlite::{ObjectText, Row, Table},
+    json::{array_of, quote},
+    sqlite::{Row, Table},
     unless_malformed,
 };
 
@@ -83,9 +83,9 @@ impl DatabaseSession<'_> {
         let mut numbers: BTreeMap<String, u32> = BTreeMap::new();
         let mut keys = Vec::new();
         for kind in [RowKind::Message, RowKind::Projection] {
-            for rowid in self.rows.of(kind) {
-                let locator = self.locator_of(kind, *rowid);
-                let id = self.row(kind, *rowid).and_then(|row| row.map_or(Ok(None), |row| row.text("id")));
+            for rowid in self.rows.take(kind) {
+                let locator = self.locator_of(kind, rowid);
+                let id = self.row(kind, rowid).and_then(|row| row.map_or(Ok(None), |row| row.text("id")));
                 let Some(id) = or_skip(id, RecordKind::Message, &locator, sink)? else { continue };
                 if kind == RowKind::Projection && id.as_ref().is_some_and(|id| numbers.contains_key(id)) {
                     continue;
@@ -95,20 +95,24 @@ impl DatabaseSession<'_> {
                     continue;
                 }
                 let number = u32::try_from(keys.len()).unwrap_or(u32::MAX);
-                keys.push(MessageKey { kind, rowid: *rowid, number });
+                keys.push(MessageKey { kind, rowid, number });
                 // Of several rows with one id, the first one has the parts.
                 numbers.entry(id.unwrap_or_default()).or_insert(number);
             }
         }
         let mut parts = Vec::new();
-        for rowid in self.rows.of(RowKind::Part) {
-            let locator = self.locator_of(RowKind::Part, *rowid);
-            let message = self.row(RowKind::Part, *rowid);
+        for rowid in self.rows.take(RowKind::Part) {
+            let locator = self.locator_of(RowKind::Part, rowid);
+            let message = self.row(RowKind::Part, rowid);
             let message = message.and_then(|row| row.map_or(Ok(None), |row| row.text("message_id")));
             let Some(message) = or_skip(message, RecordKind::Message, &locator, sink)? else { continue };
             match message.and_then(|message| numbers.get(&message)) {
-                Some(number) => parts.push((*number, *rowid)),
-                None => sink.skip(RecordKind::Message, &locator, "the message of this part is not there")?,
+                Some(number) => parts.push((*number, rowid)),
+                None => sink.skip(
+                    RecordKind::Message,
+                    &locator,
+                    "the message of this part is not there, or does not fit",
+                )?,
             }
         }
         parts.sort_unstable();
@@ -218,15 +222,9 @@ impl DatabaseSession<'_> {
     fn part(&self, rowid: i64) -> Result<Option<(String, String)>, ImportError> {
         let Some(row) = self.row(RowKind::Part, rowid)? else { return Ok(None) };
         let id = row.text("id")?.unwrap_or_default();
-        let mut object = ObjectText::default();
-        if !id.is_empty() {
-            object.string("id", &id);
-        }
         let data = row.text("data")?.unwrap_or_default();
-        if !object.members(&data) {
-            return Err(ImportError::malformed("it is not an object"));
-        }
-        Ok(Some((id, object.finish())))
+        let text = with_id(Some(&id).filter(|id| !id.is_empty()), &data)?;
+        Ok(Some((id, text)))
     }
 
     /// The message in a row, with all of its data.
@@ -236,17 +234,14 @@ impl DatabaseSession<'_> {
         arena: &'a Arena,
     ) -> Result<Option<(Info<'a>, usize)>, ImportError> {
         let Some(row) = self.row(key.kind, key.rowid)? else { return Ok(None) };
-        let mut object = ObjectText::default();
         let id = row.text("id")?.filter(|id| !id.is_empty());
-        object.string("id", &id.ok_or_else(|| ImportError::malformed("the message has no id"))?);
+        let id = id.ok_or_else(|| ImportError::malformed("the message has no id"))?;
         let data = row.text("data")?.unwrap_or_default();
         if data.len() > MAX_LENGTH {
             return Err(ImportError::malformed(format!("it is longer than {MAX_LENGTH} bytes")));
         }
-        if !object.members(&data) {
-            return Err(ImportError::malformed("it is not an object"));
-        }
-        let fields = Fields::read(&mut Parser::new(arena.alloc_str(&object.finish()), arena))?;
+        let text = arena.alloc_str(&with_id(Some(&id), &data)?);
+        let fields = Fields::read(&mut Parser::new(text, arena))?;
         let mut info = match key.kind {
             RowKind::Projection => {
                 let kind = row.text("type")?.unwrap_or_default();
@@ -347,4 +342,20 @@ fn or_none<T>(result: Result<T, ImportError>) -> Result<Option<T>, ImportError> 
         Err(error) if matches!(error.kind, ErrorKind::Malformed | ErrorKind::Limit) => Ok(None),
         result => result.map(Some),
     }
+}
+
+/// The text of an object in a column, with the id that another column has. Both together may have 16 MiB, so the text is copied once.
+fn with_id(id: Option<&String>, data: &str) -> Result<String, ImportError> {
+    let members = data.trim().strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
+    let members = members.ok_or_else(|| ImportError::malformed("it is not an object"))?;
+    let mut text = String::with_capacity(members.len() + id.map_or(0, String::len) + 16);
+    text.push('{');
+    if let Some(id) = id {
+        text.push_str("\"id\":");
+        quote(id, &mut text);
+        text.push_str(if members.trim().is_empty() { "" } else { "," });
+    }
+    text.push_str(members);
+    text.push('}');
+    Ok(text)
 }
