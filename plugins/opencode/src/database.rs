@@ -6,7 +6,7 @@ use satchel_importer::{
     Bundle, Entry, ErrorKind, ImportError, RecordKind, Sink,
     json::MAX_ID_BYTES,
     names,
-    sqlite::{self, Database},
+    sqlite::{self, Database, Row},
 };
 
 use crate::{
@@ -99,6 +99,17 @@ fn read_in_batches(bundle: &Bundle, path: &str, max_rows: usize, sink: &mut Sink
 }
 
 impl OpenDatabase<'_> {
+    /// The row with this number.
+    pub(crate) fn row(&self, kind: RowKind, rowid: i64) -> Result<Option<Row<'_>>, ImportError> {
+        let Some(table) = self.database.table(kind.table()) else { return Ok(None) };
+        self.database.row(table, rowid)
+    }
+
+    /// Where a row is, for reports.
+    pub(crate) fn locator(&self, kind: RowKind, rowid: i64) -> String {
+        format!("{}#{}[rowid {rowid}]", self.path, kind.table())
+    }
+
     fn read_projects(&mut self, sink: &mut Sink) -> Result<(), ImportError> {
         let Some(table) = self.database.table("project").filter(|table| table.has(&["id", "worktree"]))
         else {

@@ -3,6 +3,7 @@
 mod changes;
 mod database;
 mod database_index;
+mod database_messages;
 mod database_session;
 mod database_text;
 mod detect;

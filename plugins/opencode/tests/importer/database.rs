@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use satchel_importer::{
-    Bundle, Importer as _, Line, Sink,
+    Bundle, Importer as _, Line, Memo, Sink,
     pam::record::MessageRecord,
     testkit::{FixtureFile, check_lines, conversations, fixture_files, messages, produce, skips},
 };
@@ -62,7 +62,7 @@ fn a_session_in_the_storage_and_in_the_database_has_the_same_messages() {
     let (database, storage): (Files, Files) = files.into_iter().partition(|(name, _)| is_of_database(name));
     let (stored, old) = (by_id(&read(database)), by_id(&read(storage)));
     let both: Vec<&String> = old.keys().filter(|id| stored.contains_key(*id)).collect();
-    assert_eq!((old.len(), stored.len(), both.len()), (4, 6, 2));
+    assert_eq!((old.len(), stored.len(), both.len()), (4, 8, 2));
     for id in both {
         assert_eq!(old[id], stored[id]);
     }
@@ -73,7 +73,7 @@ fn the_newest_rows_are_in_the_log() {
     let mut files = files_of("the-whole-folder-of-the-program");
     files.retain(|(name, _)| name == NAME);
     let alone = read(files);
-    assert_eq!((conversations(&alone).len(), messages(&alone).len()), (1, 2));
+    assert_eq!((conversations(&alone).len(), messages(&alone).len()), (2, 4));
 }
 
 #[test]
@@ -138,4 +138,29 @@ fn a_database_that_is_cut_or_changed_never_panics() {
             run(changed);
         }
     }
+}
+
+/// Runs with the `memo` of the run before; returns the lines, the new memo, and how many bytes were read.
+fn again(files: &Files, memo: Memo) -> (Vec<Line>, Memo, u64) {
+    let bundle = Bundle::from_files(files.clone());
+    let mut sink = Sink::with_memo(memo);
+    OpenCode::run(FORMAT, &bundle, &mut sink).expect("it is a database");
+    let (lines, memo) = sink.into_lines_and_memo();
+    (lines, memo, bundle.bytes_read())
+}
+
+#[test]
+fn a_session_is_read_again_only_if_one_of_its_rows_was_written() {
+    let mut now = files_of("the-whole-folder-of-the-program");
+    now.retain(|(name, _)| name.starts_with(NAME));
+    let before: Files = now.iter().filter(|(name, _)| name == NAME).cloned().collect();
+    let (old, memo, _) = again(&before, Memo::default());
+    let (new, memo, _) = again(&now, memo);
+    assert_eq!(new, again(&now, Memo::default()).0);
+    // One part was written anew.
+    let said = |lines: &[Line]| {
+        messages(lines).iter().any(|message| format!("{message:?}").contains("let in the light"))
+    };
+    assert!(!said(&old) && said(&new));
+    assert_eq!(again(&now, memo).0, new);
 }

@@ -1,0 +1,139 @@
+//! Finds the messages of a session and their parts in a database, without reading what they say.
+
+use std::collections::BTreeMap;
+
+use satchel_importer::{ImportError, RecordKind, Sink};
+
+use crate::{
+    database::OpenDatabase,
+    database_index::{RowKind, SessionRows, or_skip},
+    order::MAX_MESSAGES,
+};
+
+/// What a message is found by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct MessageKey {
+    pub(crate) kind: RowKind,
+    pub(crate) rowid: i64,
+    /// Its number among the messages of the session, by which its parts are found.
+    number: u32,
+}
+
+/// A row with a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct PartRow {
+    /// The number of its message.
+    message: u32,
+    pub(crate) rowid: i64,
+    /// When it was written.
+    updated: i64,
+}
+
+/// The messages of a session and their parts, by their rows.
+#[derive(Debug)]
+pub(crate) struct StoredMessages {
+    pub(crate) keys: Vec<MessageKey>,
+    /// When each message was written.
+    updated: Vec<i64>,
+    /// Sorted by message.
+    parts: Vec<PartRow>,
+    /// Whether all rows say when they were written.
+    dated: bool,
+}
+
+impl StoredMessages {
+    /// Finds the messages and their parts. A message that version 2 of the program took over is read as the earlier version wrote it,
+    /// because that has the ids of its parts.
+    pub(crate) fn find(
+        open: &OpenDatabase<'_>,
+        rows: &mut SessionRows,
+        sink: &mut Sink,
+    ) -> Result<Self, ImportError> {
+        let mut found = Self { keys: Vec::new(), updated: Vec::new(), parts: Vec::new(), dated: true };
+        let mut numbers: BTreeMap<String, u32> = BTreeMap::new();
+        for kind in [RowKind::Message, RowKind::Projection] {
+            for rowid in rows.take(kind) {
+                found.add_message(open, (kind, rowid), &mut numbers, sink)?;
+            }
+        }
+        for rowid in rows.take(RowKind::Part) {
+            let locator = open.locator(RowKind::Part, rowid);
+            let row = or_skip(
+                found.row(open, (RowKind::Part, rowid), "message_id"),
+                RecordKind::Message,
+                &locator,
+                sink,
+            )?;
+            let Some((message, updated)) = row else { continue };
+            if let Some(number) = numbers.get(&message) {
+                found.parts.push(PartRow { message: *number, rowid, updated });
+            } else {
+                let reason = "the message of this part is not there, or does not fit";
+                sink.skip(RecordKind::Message, &locator, reason)?;
+            }
+        }
+        found.parts.sort_unstable();
+        Ok(found)
+    }
+
+    fn add_message(
+        &mut self,
+        open: &OpenDatabase<'_>,
+        (kind, rowid): (RowKind, i64),
+        numbers: &mut BTreeMap<String, u32>,
+        sink: &mut Sink,
+    ) -> Result<(), ImportError> {
+        let locator = open.locator(kind, rowid);
+        let row = or_skip(self.row(open, (kind, rowid), "id"), RecordKind::Message, &locator, sink)?;
+        let Some((id, updated)) = row else { return Ok(()) };
+        if kind == RowKind::Projection && !id.is_empty() && numbers.contains_key(&id) {
+            return Ok(());
+        }
+        if self.keys.len() >= MAX_MESSAGES {
+            return sink.skip(RecordKind::Message, &locator, "the session has more messages than fit");
+        }
+        let number = u32::try_from(self.keys.len()).unwrap_or(u32::MAX);
+        self.keys.push(MessageKey { kind, rowid, number });
+        self.updated.push(updated);
+        // Of several rows with one id, the first one has the parts.
+        numbers.entry(id).or_insert(number);
+        Ok(())
+    }
+
+    /// The text of a column, and when the row was written.
+    fn row(
+        &mut self,
+        open: &OpenDatabase<'_>,
+        (kind, rowid): (RowKind, i64),
+        column: &str,
+    ) -> Result<(String, i64), ImportError> {
+        let Some(row) = open.row(kind, rowid)? else { return Ok((String::new(), 0)) };
+        let updated = row.integer("time_updated")?;
+        self.dated &= updated.is_some();
+        Ok((row.text(column)?.unwrap_or_default(), updated.unwrap_or_default()))
+    }
+
+    /// The rows of the parts of a message.
+    pub(crate) fn parts(&self, key: MessageKey) -> &[PartRow] {
+        let start = self.parts.partition_point(|part| part.message < key.number);
+        let end = self.parts.partition_point(|part| part.message <= key.number);
+        self.parts.get(start..end).unwrap_or_default()
+    }
+
+    /// What changes when the session does: what is known about it, and when each of its rows was written. None if a row does not say so.
+    pub(crate) fn state(&self, session: &str) -> Option<Vec<u8>> {
+        let mut state = session.as_bytes().to_vec();
+        state.reserve(self.keys.len() * 17 + self.parts.len() * 20);
+        for (key, updated) in self.keys.iter().zip(&self.updated) {
+            state.push(key.kind as u8);
+            state.extend(key.rowid.to_le_bytes());
+            state.extend(updated.to_le_bytes());
+        }
+        for part in &self.parts {
+            state.extend(part.message.to_le_bytes());
+            state.extend(part.rowid.to_le_bytes());
+            state.extend(part.updated.to_le_bytes());
+        }
+        Some(state).filter(|_| self.dated)
+    }
+}
