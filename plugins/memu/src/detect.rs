@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use satchel_importer::{Bundle, Detection, Element, ErrorKind, ImportError, JsonArray};
+use satchel_importer::{Bundle, Detection, Element, ErrorKind, ImportError, JsonArray, sqlite};
 
 use crate::{
+    database::{self, Contents},
     generation::{self, Generation},
     layout,
     record_type::{Classification, RecordKeys, RecordType},
@@ -38,13 +39,19 @@ pub(crate) struct Export {
 pub(crate) fn detect(bundle: &Bundle) -> Result<Vec<Detection>, ImportError> {
     let found = survey(bundle)?;
     let read = found.exports.into_iter().map(Export::into_detection);
+    let databases = found.databases.into_iter().map(|path| Detection {
+        format: generation::DATABASE.to_owned(),
+        confidence: 95,
+        files: sqlite::files(bundle, &path),
+        account: None,
+    });
     let refused = found.refused.into_iter().map(|((_, generation), files)| Detection {
         format: generation.format().to_owned(),
         confidence: 80,
         files,
         account: None,
     });
-    Ok(read.chain(refused).collect())
+    Ok(read.chain(databases).chain(refused).collect())
 }
 
 /// The exports among the files.
@@ -52,6 +59,8 @@ pub(crate) fn detect(bundle: &Bundle) -> Result<Vec<Detection>, ImportError> {
 pub(crate) struct Survey {
     /// Ordered by folder.
     pub(crate) exports: Vec<Export>,
+    /// Databases of version 1.
+    pub(crate) databases: Vec<String>,
     /// Files of other generations, by their export's folder.
     refused: BTreeMap<(String, Generation), Vec<String>>,
 }
@@ -67,6 +76,16 @@ pub(crate) fn survey(bundle: &Bundle) -> Result<Survey, ImportError> {
             _ if !head.types.is_empty() => exports.entry(root).or_default().add(&entry.path, head),
             Some(generation) => {
                 survey.refused.entry((root.to_owned(), generation)).or_default().push(entry.path.clone());
+            }
+            None => {}
+        }
+    }
+    for entry in bundle.entries().iter().filter(|entry| layout::may_be_database(&entry.path)) {
+        match database::sample(bundle, &entry.path)? {
+            Some(Contents::Items) => survey.databases.push(entry.path.clone()),
+            Some(Contents::RecallFiles) => {
+                let refused = (layout::root(&entry.path).to_owned(), Generation::RecallFiles);
+                survey.refused.entry(refused).or_default().extend(sqlite::files(bundle, &entry.path));
             }
             None => {}
         }

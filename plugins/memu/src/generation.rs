@@ -1,14 +1,18 @@
-//! The generations of MemU: the one that is read, and those that are recognized and refused.
+//! The generations of MemU: those that are read, and those that are recognized and refused.
 
-/// Lists `profile`, `event` and `mind`: the generation that is read.
+/// Lists `profile`, `event` and `mind`, as JSON.
 pub(crate) const LISTS: &str = "memu-importer/2025.07";
 
+/// The SQLite database of version 1, which is read too.
+pub(crate) const DATABASE: &str = "memu-importer/2026.01";
+
 /// The formats, oldest first.
-pub(crate) const FORMATS: [&str; 5] = [
+pub(crate) const FORMATS: [&str; 6] = [
     "memu-importer/2025.06",
     LISTS,
     "memu-importer/2025.08",
     "memu-importer/2025.11",
+    DATABASE,
     "memu-importer/2026.07",
 ];
 
@@ -30,7 +34,7 @@ impl Generation {
 
     /// Its format id.
     pub(crate) fn format(self) -> &'static str {
-        let [paragraphs, _, categories, items, recall_files] = FORMATS;
+        let [paragraphs, _, categories, items, _, recall_files] = FORMATS;
         match self {
             Self::Paragraphs => paragraphs,
             Self::Categories => categories,
@@ -54,7 +58,7 @@ impl Generation {
         };
         format!(
             "this is data of another MemU, {data}; what is read is that of July 2025, with the lists profile, event and \
-             mind, and its conversations"
+             mind, and its conversations, and the SQLite database of version 1"
         )
     }
 }
@@ -66,7 +70,7 @@ mod tests {
     #[test]
     fn every_format_is_either_read_or_refused() {
         let refused: Vec<bool> = FORMATS.iter().map(|format| Generation::of(format).is_some()).collect();
-        assert_eq!(refused, [true, false, true, true, true]);
+        assert_eq!(refused, [true, false, true, true, false, true]);
         for generation in Generation::ALL {
             assert_eq!(Generation::of(generation.format()), Some(generation));
         }

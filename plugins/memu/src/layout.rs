@@ -34,6 +34,11 @@ pub(crate) fn may_hold_records(path: &str) -> bool {
     json && !names::is_junk(path)
 }
 
+/// Whether a file of this name may be a database.
+pub(crate) fn may_be_database(path: &str) -> bool {
+    ["db", "sqlite", "sqlite3"].iter().any(|known| names::has_extension(path, known)) && !names::is_junk(path)
+}
+
 /// The folder of the export that the file belongs to, with its final `/`.
 pub(crate) fn root(path: &str) -> &str {
     let (folder, _) = names::split(path);

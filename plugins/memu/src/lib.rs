@@ -1,5 +1,6 @@
-//! Importer for MemU: memory objects, conversations, saved API responses, and rows of its database as JSON.
+//! Importer for MemU: memory objects, conversations, saved API responses, rows of its database as JSON, and the SQLite database of version 1.
 
+mod database;
 mod detect;
 mod generation;
 mod layout;
@@ -11,7 +12,7 @@ mod run;
 
 use satchel_importer::{Bundle, Detection, ImportError, Importer, Info, Sink, Summary, export_importer};
 
-/// Reads data of MemU of July 2025.
+/// Reads data of MemU of July 2025, and databases of version 1.
 #[derive(Clone, Copy, Debug)]
 pub struct MemU;
 
@@ -21,7 +22,7 @@ impl Importer for MemU {
             name: "memu",
             version: env!("CARGO_PKG_VERSION"),
             platform: "memu",
-            importer_version: generation::LISTS,
+            importer_version: generation::DATABASE,
             formats: &generation::FORMATS,
         }
     }

@@ -8,9 +8,9 @@ use satchel_importer::{
 };
 
 use crate::{
-    MemU,
+    MemU, database,
     detect::{self, ExportFile},
-    generation::Generation,
+    generation::{self, Generation},
     layout, map,
     memory::{ContentType, ListContext, MemoryHeader},
     raw,
@@ -42,10 +42,15 @@ pub(crate) fn run(format: &str, bundle: &Bundle, sink: &mut Sink) -> Result<Summ
         });
     }
     let survey = detect::survey(bundle)?;
-    if survey.exports.is_empty() {
+    let databases = if format == generation::DATABASE { survey.databases } else { Vec::new() };
+    let exports = if format == generation::DATABASE { Vec::new() } else { survey.exports };
+    if exports.is_empty() && databases.is_empty() {
         return Err(ImportError::not_this_format("none of the files is of MemU"));
     }
-    for export in survey.exports {
+    for path in &databases {
+        database::read(bundle, path, sink)?;
+    }
+    for export in exports {
         let (responses, headers) = (Responses::default(), Headers::default());
         let mut run = Run { bundle, version, responses, headers, broken: BTreeMap::new() };
         run.read_export(&export.files, sink)?;

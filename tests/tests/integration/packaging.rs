@@ -74,10 +74,11 @@ const TIME_DEPENDENT_FIELDS: [&str; 6] =
     ["evidence", "temporal", "confidence", "last_seen", "provenance", "created_at_source"];
 
 /// Exports that are compared only when packed as a whole, and why.
-const ONLY_AS_A_WHOLE: [(&str, &str, &str); 7] = [
+const ONLY_AS_A_WHOLE: [(&str, &str, &str); 8] = [
     ("claude-code", "memory-files", "memory files have no time: it is that of the sessions beside them"),
     ("gemini", "activity-in-both-forms", "page and list of the same rows name their attachments differently"),
     ("gemini", "takeout-in-parts", "the bytes of an attachment lie in the other archive"),
+    ("memu", "database-of-version-1", "the newest rows are in the log beside the database"),
     ("memu", "rows-as-lines", DEPENDENT_ROWS),
     ("memu", "two-exports-of-different-months", DEPENDENT_ROWS),
     ("memu", "what-was-sent-and-its-answer", DEPENDENT_ROWS),

@@ -1,0 +1,5 @@
+PRAGMA page_size = 1024;
+CREATE TABLE memu_resources (user_id VARCHAR, id VARCHAR NOT NULL, created_at DATETIME DEFAULT (CURRENT_TIMESTAMP) NOT NULL, updated_at DATETIME NOT NULL, url VARCHAR NOT NULL, local_path VARCHAR NOT NULL, caption TEXT, embedding JSON, track VARCHAR, PRIMARY KEY (id));
+CREATE TABLE memu_recall_files (user_id VARCHAR, id VARCHAR NOT NULL, created_at DATETIME DEFAULT (CURRENT_TIMESTAMP) NOT NULL, updated_at DATETIME NOT NULL, name VARCHAR NOT NULL, description TEXT NOT NULL, embedding JSON, content TEXT, track VARCHAR DEFAULT 'memory' NOT NULL, PRIMARY KEY (id));
+CREATE TABLE memu_recall_file_segments (user_id VARCHAR, id VARCHAR NOT NULL, created_at DATETIME DEFAULT (CURRENT_TIMESTAMP) NOT NULL, updated_at DATETIME NOT NULL, recall_file_id VARCHAR NOT NULL, track VARCHAR DEFAULT 'memory' NOT NULL, text TEXT NOT NULL, embedding JSON, PRIMARY KEY (id));
+INSERT INTO "memu_recall_files" (user_id, id, created_at, updated_at, name, description, content) VALUES ('rosa', 'f-1', '2026-07-05 09:00:00.000000', '2026-07-05 09:00:00.000000', 'goats', 'Her goats', 'Rosa keeps five goats.');
