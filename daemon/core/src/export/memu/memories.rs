@@ -63,9 +63,10 @@ pub fn lists(evidence: &[StoredEvidence], sources: &MemuSources<'_>) -> MemuList
             let origin = origin(item);
             if origin.contains_key("index") || origin.contains_key("whole") {
                 add_item(one.at, item, origin, &mut owners);
-            } else {
+            } else if origin.contains_key("content_type") {
                 found.concluded.insert(memory_id(item));
             }
+            // What comes from another generation is sorted into the lists like data of other platforms.
         }
     }
     for (owner, lists) in &owners {
