@@ -39,6 +39,16 @@ impl Bundle {
         Self { entries, files, read: Rc::default(), last: Rc::default() }
     }
 
+    /// A bundle with one file in memory: a text inside of another file, such as a value of a database, that is read like a file. Its bytes
+    /// are not counted by the bundle that they come from.
+    #[must_use]
+    pub fn in_memory(path: impl Into<String>, bytes: Vec<u8>) -> Self {
+        let path = path.into();
+        let entries = vec![Entry { path: path.clone(), size: bytes.len() as u64 }];
+        let last = Rc::new(RefCell::new(Some((path, Rc::new(bytes)))));
+        Self { entries, files: backend::Files::none(), read: Rc::default(), last }
+    }
+
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn files(&self) -> &backend::Files {
         &self.files

@@ -79,6 +79,11 @@ fn report_panics() {
 pub(crate) struct Files;
 
 impl Files {
+    /// Only [`Files::list`] asks the host which files there are.
+    pub(crate) fn none() -> Self {
+        Self
+    }
+
     pub(crate) fn list(&self) -> Vec<Entry> {
         files::list_files().into_iter().map(|files::Entry { path, size }| Entry { path, size }).collect()
     }

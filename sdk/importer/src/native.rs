@@ -63,6 +63,10 @@ enum FileSource {
 }
 
 impl Files {
+    pub(crate) fn none() -> Self {
+        Self { found: BTreeMap::new() }
+    }
+
     pub(crate) fn list(&self) -> Vec<Entry> {
         self.found.iter().map(|(path, source)| Entry { path: path.clone(), size: source.size() }).collect()
     }

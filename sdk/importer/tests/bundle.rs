@@ -77,3 +77,20 @@ fn the_error_for_a_missing_file_has_its_name() {
     let error = bundle.open("g").err();
     assert_eq!(error.map(|error| (error.kind, error.locator)), Some((ErrorKind::Io, Some("g".to_owned()))));
 }
+
+#[test]
+fn a_text_in_memory_is_read_like_a_file() {
+    let path = "state.db#chats[rowid 1]";
+    let text = format!("[{}]", vec![r#"{"id":"a"}"#; 40_000].join(","));
+    let bundle = Bundle::in_memory(path, text.clone().into_bytes());
+    assert_eq!(bundle.entry(path).map(|entry| entry.size), Some(text.len() as u64));
+    for _ in 0..2 {
+        assert_eq!(bundle.read(path, u64::MAX).expect("it is in memory"), text.as_bytes());
+    }
+    let mut reader = bundle.open(path).expect("it is in memory");
+    reader.seek(300_000).expect("it is in memory");
+    let mut rest = String::new();
+    reader.read_to_string(&mut rest).expect("it is in memory");
+    assert_eq!(rest, text[300_000..]);
+    assert!(bundle.open("another").is_err());
+}

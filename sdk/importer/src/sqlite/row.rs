@@ -93,16 +93,48 @@ impl<'d> Row<'d> {
         })
     }
 
-    fn value(&self, kind: u64, start: u64) -> Result<Value, ImportError> {
-        let size = size_of(kind);
-        let end = start.saturating_add(size);
-        if end > self.payload.size() {
+    /// The bytes that the text or the bytes of a column have in the database; none if it has something else. With [`Row::part`], a value of
+    /// any size is read in parts.
+    pub fn size(&self, column: &str) -> Option<u64> {
+        self.stored(column).map(|bytes| bytes.end - bytes.start)
+    }
+
+    /// A part of the text or the bytes of a column, as the database has it: `range` counts bytes, and ends with the value. It is empty
+    /// if the column has something else.
+    ///
+    /// # Errors
+    /// Those of [`Row::get`]; the limit is that of the part.
+    pub fn part(&self, column: &str, range: Range<u64>) -> Result<Vec<u8>, ImportError> {
+        let Some(bytes) = self.stored(column) else { return Ok(Vec::new()) };
+        let start = bytes.start.saturating_add(range.start).min(bytes.end);
+        let end = bytes.start.saturating_add(range.end).clamp(start, bytes.end);
+        self.check(start..end).map_err(|error| error.at(self.locator()))?;
+        self.payload.bytes(start..end).map_err(|error| error.at(self.locator()))
+    }
+
+    /// Where the bytes of a text, or bytes, are in the row.
+    fn stored(&self, column: &str) -> Option<Range<u64>> {
+        let index = self.table.column(column).filter(|column| !column.is_rowid)?.stored?;
+        let (kind, start) = self.values.get(index).copied().filter(|(kind, _)| *kind >= 12)?;
+        Some(start..start.saturating_add(size_of(kind)))
+    }
+
+    /// Fails if a part of the row is not there, or is larger than what may be in memory.
+    fn check(&self, part: Range<u64>) -> Result<(), ImportError> {
+        if part.end > self.payload.size() {
             return Err(ImportError::malformed("the row is shorter than its values"));
         }
+        let size = part.end - part.start;
         if size > MAX_VALUE {
             let message = format!("a value has {size} bytes, which is more than {MAX_VALUE}");
             return Err(ImportError::new(ErrorKind::Limit, message));
         }
+        Ok(())
+    }
+
+    fn value(&self, kind: u64, start: u64) -> Result<Value, ImportError> {
+        let end = start.saturating_add(size_of(kind));
+        self.check(start..end)?;
         Ok(match kind {
             0 | 10 | 11 => Value::Null,
             8 => Value::Integer(0),

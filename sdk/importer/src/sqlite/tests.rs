@@ -283,6 +283,30 @@ fn a_value_that_is_too_large_costs_only_itself() -> Tested {
 }
 
 #[test]
+fn a_value_of_any_size_is_read_in_parts() -> Tested {
+    let (folder, connection) = written(
+        "CREATE TABLE chats (id INTEGER PRIMARY KEY, title, list);
+         INSERT INTO chats VALUES (1, 'Soup', replace(hex(zeroblob(15000000)), '0', 'ab')), (2, 7, 'x')",
+    )?;
+    let whole: String = connection.query_row("SELECT list FROM chats WHERE id = 1", [], |row| row.get(0))?;
+    let database = Database::open(&bundle(folder.path()), "a.db")?;
+    let table = database.table("chats").ok_or("no table")?;
+    let row = database.row(table, 1)?.ok_or("no row")?;
+    assert_eq!(row.get("list").map_err(|error| error.kind), Err(ErrorKind::Limit));
+    assert_eq!((row.size("title"), row.size("list")), (Some(4), Some(60_000_000)));
+    for (start, end) in [(0, 5), (5_000_000, 5_010_000), (59_999_999, 60_000_001), (70_000_000, 80_000_000)] {
+        let expected = &whole.as_bytes()[start.min(60_000_000)..end.min(60_000_000)];
+        assert_eq!(row.part("list", start as u64..end as u64)?, expected);
+    }
+    assert_eq!(row.part("list", 0..u64::MAX).map_err(|error| error.kind), Err(ErrorKind::Limit));
+    let other = database.row(table, 2)?.ok_or("no row")?;
+    for column in ["id", "title", "unknown"] {
+        assert_eq!((other.size(column), other.part(column, 0..9)?), (None, Vec::new()), "{column}");
+    }
+    Ok(())
+}
+
+#[test]
 fn objects_have_the_members_of_rows() {
     let mut object = ObjectText::default();
     assert!(object.value("id", &Value::Integer(-3)));
