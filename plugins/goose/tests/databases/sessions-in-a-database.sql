@@ -110,6 +110,6 @@ INSERT INTO messages (message_id, session_id, role, content_json, created_timest
 INSERT INTO sessions (id, name, user_set_name, session_type, working_dir, created_at, updated_at, schedule_id, provider_name, model_config_json)
   VALUES ('20260301_2', 'Sourdough notes', 1, 'scheduled', '/home/tomas/bread', '2026-03-01 05:30:00', '2026-03-01 05:30:09', 'daily-feed', 'ollama', '{"model_name":"qwen3"}');
 INSERT INTO messages (message_id, session_id, role, content_json, created_timestamp, timestamp, metadata_json)
-  VALUES ('msg_20260301_2_a', '20260301_2', 'user', '[{"type":"text","text":"Write down that the starter was fed at half past six."}]', 1772343000, '2026-01-02 03:04:05', '{"userVisible":true,"agentVisible":true}');
+  VALUES ('msg_20260301_2_a', '20260301_2', 'user', '[{"type":"text","text":"Write into the notes that the starter was fed at half past six."}]', 1772343000, '2026-01-02 03:04:05', '{"userVisible":true,"agentVisible":true}');
 INSERT INTO messages (message_id, session_id, role, content_json, created_timestamp, timestamp, metadata_json)
   VALUES ('msg_20260301_2_b', '20260301_2', 'assistant', '[{"type":"text","text":"It is noted: the starter was fed at 6:30."}]', 1772343008, '2026-01-02 03:04:05', '{"userVisible":true,"agentVisible":true}');
