@@ -2,16 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use satchel_importer::{Bundle, Detection, Element, ImportError, JsonArray, JsonError, Parser, names};
+use satchel_importer::{
+    Bundle, Detection, Element, ImportError, JsonArray, JsonError, Parser, names, sqlite,
+};
 
-use crate::workspace;
+use crate::{database, workspace};
 
+/// A database of the program's state, with a list of sessions.
+pub(crate) const DATABASE: &str = "vscode-copilot-importer/2023.05";
 /// One object with all requests: a session file until 2025, or an exported chat.
 pub(crate) const DOCUMENT: &str = "vscode-copilot-importer/2023.10";
 /// The first state of a session, then its changes line by line.
 pub(crate) const LOG: &str = "vscode-copilot-importer/2026.01";
 /// The formats, oldest first.
-pub(crate) const FORMATS: [&str; 2] = [DOCUMENT, LOG];
+pub(crate) const FORMATS: [&str; 3] = [DATABASE, DOCUMENT, LOG];
 
 /// Bytes sampled from the start of a file: first few, then more if those do not decide. The host allows 16 MiB.
 const SAMPLE_SIZES: [usize; 2] = [64 * 1024, 8 * 1024 * 1024];
@@ -21,18 +25,27 @@ const OWN_MARKS: [&str; 5] =
 /// Members that other programs have too.
 const COMMON_MARKS: [&str; 3] = ["customTitle", "sessionId", "version"];
 
-/// Every export among the files: the sessions of one folder, and the file that names the folder's workspace.
+/// Every export among the files: the sessions of one folder, those in the database beside it, and the file that names the folder's
+/// workspace.
 pub(crate) fn detect(bundle: &Bundle) -> Result<Vec<Detection>, ImportError> {
-    let mut exports: BTreeMap<&str, (&str, Vec<String>)> = BTreeMap::new();
-    for path in candidates(bundle) {
-        if let Some(format) = format_of(bundle, path)? {
-            let (newest, files) = exports.entry(names::split(path).0).or_insert((format, Vec::new()));
-            *newest = format.max(newest);
-            files.push(path.to_owned());
+    let mut exports: BTreeMap<String, (&str, Vec<String>)> = BTreeMap::new();
+    let mut add = |folder: String, format: &'static str, own: Vec<String>| {
+        let (newest, files) = exports.entry(folder).or_insert((format, Vec::new()));
+        *newest = format.max(newest);
+        files.extend(own);
+    };
+    for path in database::candidates(bundle) {
+        if has_sessions(bundle, path)? {
+            add(workspace::sessions_beside(path), DATABASE, sqlite::files(bundle, path));
         }
     }
-    let detection = |(folder, (format, mut files)): (&str, (&str, Vec<String>))| {
-        files.extend(workspace::file_of(folder).filter(|path| bundle.entry(path).is_some()));
+    for path in candidates(bundle) {
+        if let Some(format) = format_of(bundle, path)? {
+            add(names::split(path).0.to_owned(), format, vec![path.to_owned()]);
+        }
+    }
+    let detection = |(folder, (format, mut files)): (String, (&str, Vec<String>))| {
+        files.extend(workspace::file_of(&folder).filter(|path| bundle.entry(path).is_some()));
         Detection { format: format.to_owned(), confidence: 95, files, account: None }
     };
     Ok(exports.into_iter().map(detection).collect())
@@ -61,6 +74,21 @@ pub(crate) fn format_of(bundle: &Bundle, path: &str) -> Result<Option<&'static s
         }
     }
     Ok(None)
+}
+
+/// Whether a database has a list of sessions.
+pub(crate) fn has_sessions(bundle: &Bundle, path: &str) -> Result<bool, ImportError> {
+    for bytes in SAMPLE_SIZES {
+        let Some(head) = database::head(bundle, path, bytes as u64)? else { return Ok(false) };
+        let (whole, list) = (head.len() < bytes, Bundle::in_memory(path, head));
+        if format_of(&list, path)? == Some(DOCUMENT) {
+            return Ok(true);
+        }
+        if whole {
+            break;
+        }
+    }
+    Ok(false)
 }
 
 /// What the first element of a file shows.

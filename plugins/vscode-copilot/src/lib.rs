@@ -1,5 +1,6 @@
 //! Importer for the chat sessions of VS Code, which is where GitHub Copilot Chat keeps its conversations.
 
+mod database;
 mod detect;
 mod fields;
 mod log;

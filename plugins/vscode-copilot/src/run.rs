@@ -9,7 +9,7 @@ use satchel_importer::{
 };
 
 use crate::{
-    VsCodeCopilot, detect,
+    VsCodeCopilot, database, detect,
     log::{self, Restored, Session, Source},
     map::{self, Exchange, Ids, Place, Warning},
     repeated,
@@ -24,10 +24,17 @@ const MAX_AT_ONCE: usize = 1024 * 1024;
 /// Length of a UUID, which is the name of a session's file.
 const UUID: usize = 36;
 
-/// Reads all that detection claimed for `format`; each file is read in its own layout.
+/// Reads all that detection claimed for `format`; each file is read in its own layout. Databases come first, because the program has
+/// written the same sessions into files later.
 pub(crate) fn run(format: &str, bundle: &Bundle, sink: &mut Sink) -> Result<Summary, ImportError> {
     VsCodeCopilot::describe().version_of(format)?;
     let mut found = false;
+    for path in database::candidates(bundle) {
+        if detect::has_sessions(bundle, path)? {
+            found = true;
+            read_database(bundle, path, sink)?;
+        }
+    }
     for path in detect::candidates(bundle) {
         if let Some(format) = detect::format_of(bundle, path)? {
             found = true;
@@ -42,6 +49,17 @@ pub(crate) fn run(format: &str, bundle: &Bundle, sink: &mut Sink) -> Result<Summ
         return Err(ImportError::not_this_format("none of the files is a chat session of VS Code"));
     }
     Ok(bundle.summary())
+}
+
+/// Reads the sessions in a database, each like a file.
+fn read_database(bundle: &Bundle, path: &str, sink: &mut Sink) -> Result<(), ImportError> {
+    let version = VsCodeCopilot::describe().version_of(detect::DATABASE)?;
+    let workspace = workspace::read(bundle, &workspace::sessions_beside(path));
+    database::sessions(bundle, path, sink, |bundle, path, sink| {
+        let session = Session::read(bundle, path, detect::DOCUMENT, sink)?;
+        let file = SessionFile { bundle, path, version, session: &session, workspace: &workspace };
+        file.read(MAX_AT_ONCE, sink)
+    })
 }
 
 /// The file of a session.

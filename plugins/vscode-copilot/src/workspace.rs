@@ -3,6 +3,7 @@
 use satchel_importer::{
     Arena, Bundle,
     json::{Object, Value},
+    names,
 };
 
 use crate::uri;
@@ -27,6 +28,11 @@ pub(crate) struct Workspace {
 pub(crate) fn file_of(folder: &str) -> Option<String> {
     let above = folder.strip_suffix(SESSIONS).filter(|above| above.is_empty() || above.ends_with('/'))?;
     Some(format!("{above}{FILE}"))
+}
+
+/// The folder for the sessions of the workspace to which the database at `path` belongs.
+pub(crate) fn sessions_beside(path: &str) -> String {
+    format!("{}{SESSIONS}", names::split(path).0)
 }
 
 /// Reads the file for the sessions in `folder`. Without one, or if it is not an object, nothing is known: people import single sessions.

@@ -3,6 +3,8 @@
 use satchel_importer::{importer_tests, round_trip_tests};
 use satchel_plugin_vscode_copilot::VsCodeCopilot;
 
+#[path = "importer/database.rs"]
+mod database;
 #[path = "importer/fields.rs"]
 mod fields;
 #[path = "importer/hostile.rs"]
@@ -16,7 +18,7 @@ importer_tests! {
     samples: "vscode-copilot",
     // The signature of an address, and a thought that cannot be read.
     secrets: (
-        ["a-session-with-references", "pictures", "a-log-of-an-agent"],
+        ["a-session-with-references", "pictures", "a-log-of-an-agent", "sessions-in-a-database"],
         "request_",
         ["SECRETKEY", "ENCRYPTEDBLOB"],
     ),

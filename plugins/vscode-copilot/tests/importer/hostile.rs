@@ -18,7 +18,9 @@ const FORMAT: &str = "vscode-copilot-importer/2026.01";
 
 /// The session files of all fixtures.
 fn files() -> BrokenFiles {
-    let chosen = |file: &FixtureFile| !conversations(&read_as(&file.name, &file.bytes)).is_empty();
+    let chosen = |file: &FixtureFile| {
+        !file.name.contains(".vscdb") && !conversations(&read_as(&file.name, &file.bytes)).is_empty()
+    };
     BrokenFiles::new(env!("CARGO_MANIFEST_DIR"), chosen, read_as)
 }
 

@@ -1,0 +1,7 @@
+PRAGMA page_size = 4096;
+PRAGMA user_version = 1;
+CREATE TABLE ItemTable (key TEXT UNIQUE ON CONFLICT REPLACE, value BLOB);
+INSERT INTO ItemTable (key, value)
+  VALUES ('secret://{"extensionId":"vscode.github-authentication","key":"github.auth"}', '{"type":"Buffer","data":"SECRETKEY"}');
+INSERT INTO ItemTable (key, value)
+  VALUES ('interactive.sessions', '[{"version":2,"requesterUsername":"mira-okonkwo","responderUsername":"GitHub Copilot","initialLocation":"editing-session","requests":[{"message":{"parts":[{"range":{"start":0,"endExclusive":17},"editorRange":{"startLineNumber":1,"startColumn":1,"endLineNumber":1,"endColumn":18},"text":"Sort the recipes.","kind":"text"}],"text":"Sort the recipes."},"variableData":{"variables":[{"id":"copilot.file","name":"file:recipes.md","values":[{"level":"full","value":{"$mid":1,"fsPath":"/home/mira/recipes.md","external":"file:///home/mira/recipes.md","path":"/home/mira/recipes.md","scheme":"file"}}]}]},"response":[{"label":"recipes","uri":{"$mid":1,"fsPath":"/home/mira/recipes","external":"file:///home/mira/recipes","path":"/home/mira/recipes","scheme":"file"},"children":[{"label":"rye.md","uri":{"$mid":1,"fsPath":"/home/mira/recipes/rye.md","external":"file:///home/mira/recipes/rye.md","path":"/home/mira/recipes/rye.md","scheme":"file"}}]},{"value":"They are sorted."}],"result":{"timings":{"totalElapsed":5}}}],"sessionId":"5d1c0b5e-7a41-4c1e-9f20-000000000010","creationDate":1772452800000,"lastMessageDate":1772452805000,"computedTitle":"Sorting recipes"}]');
