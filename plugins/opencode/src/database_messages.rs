@@ -17,6 +17,8 @@ pub(crate) struct MessageKey {
     pub(crate) rowid: i64,
     /// Its number among the messages of the session, by which its parts are found.
     number: u32,
+    /// The number that version 2 of the program gives it in the session: ids of messages in copies of a session have no order.
+    pub(crate) sequence: Option<i64>,
 }
 
 /// A row with a part.
@@ -27,6 +29,14 @@ pub(crate) struct PartRow {
     pub(crate) rowid: i64,
     /// When it was written.
     updated: i64,
+}
+
+/// What a row says apart from its data.
+#[derive(Default)]
+struct Stored {
+    text: String,
+    updated: i64,
+    sequence: Option<i64>,
 }
 
 /// The messages of a session and their parts, by their rows.
@@ -64,7 +74,7 @@ impl StoredMessages {
                 &locator,
                 sink,
             )?;
-            let Some((message, updated)) = row else { continue };
+            let Some(Stored { text: message, updated, .. }) = row else { continue };
             if let Some(number) = numbers.get(&message) {
                 found.parts.push(PartRow { message: *number, rowid, updated });
             } else {
@@ -85,7 +95,7 @@ impl StoredMessages {
     ) -> Result<(), ImportError> {
         let locator = open.locator(kind, rowid);
         let row = or_skip(self.row(open, (kind, rowid), "id"), RecordKind::Message, &locator, sink)?;
-        let Some((id, updated)) = row else { return Ok(()) };
+        let Some(Stored { text: id, updated, sequence }) = row else { return Ok(()) };
         if kind == RowKind::Projection && !id.is_empty() && numbers.contains_key(&id) {
             return Ok(());
         }
@@ -93,24 +103,25 @@ impl StoredMessages {
             return sink.skip(RecordKind::Message, &locator, "the session has more messages than fit");
         }
         let number = u32::try_from(self.keys.len()).unwrap_or(u32::MAX);
-        self.keys.push(MessageKey { kind, rowid, number });
+        self.keys.push(MessageKey { kind, rowid, number, sequence });
         self.updated.push(updated);
         // Of several rows with one id, the first one has the parts.
         numbers.entry(id).or_insert(number);
         Ok(())
     }
 
-    /// The text of a column, and when the row was written.
+    /// What a row says apart from its data; `column` has the id of a message.
     fn row(
         &mut self,
         open: &OpenDatabase<'_>,
         (kind, rowid): (RowKind, i64),
         column: &str,
-    ) -> Result<(String, i64), ImportError> {
-        let Some(row) = open.row(kind, rowid)? else { return Ok((String::new(), 0)) };
+    ) -> Result<Stored, ImportError> {
+        let Some(row) = open.row(kind, rowid)? else { return Ok(Stored::default()) };
         let updated = row.integer("time_updated")?;
         self.dated &= updated.is_some();
-        Ok((row.text(column)?.unwrap_or_default(), updated.unwrap_or_default()))
+        let text = row.text(column)?.unwrap_or_default();
+        Ok(Stored { text, updated: updated.unwrap_or_default(), sequence: row.integer("seq")? })
     }
 
     /// The rows of the parts of a message.

@@ -225,6 +225,10 @@ impl MessageStore for DatabaseSession<'_> {
         id_of_name(&id).into_owned().into()
     }
 
+    fn rank(&self, key: MessageKey) -> Option<i64> {
+        key.sequence
+    }
+
     fn peek<'a>(&self, key: MessageKey, arena: &'a Arena) -> Result<Option<Info<'a>>, ImportError> {
         Ok(or_none(self.message(key, arena))?.flatten().map(|(info, _)| info))
     }

@@ -13,7 +13,7 @@ use crate::fields;
 const RENAMED: [(&str, &str); 3] =
     [("project_id", "projectID"), ("workspace_id", "workspaceID"), ("parent_id", "parentID")];
 /// Columns of a session with JSON.
-const JSON: [&str; 4] = ["model", "metadata", "revert", "permission"];
+const JSON: [&str; 5] = ["model", "metadata", "revert", "permission", "fork_boundary"];
 /// Columns that are members of objects in exports: the name of the object, and for each column the member.
 const GROUPS: [(&str, &[(&str, &str)]); 3] = [
     (

@@ -173,7 +173,7 @@ impl Survey {
         if let Some(piece) = record.pieces.last() {
             last.insert(element.index(), piece.id.to_string());
         }
-        entries.push(Entry { id: id.to_owned(), created, source: element.index() });
+        entries.push(Entry { id: id.to_owned(), rank: None, created, source: element.index() });
         Ok(())
     }
 

@@ -15,16 +15,18 @@ const MAX_ID_BYTES: usize = 16 * 1024 * 1024;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry<T> {
     pub(crate) id: String,
+    /// Its place among messages of the same moment, if the program has one.
+    pub(crate) rank: Option<i64>,
     /// Microseconds.
     pub(crate) created: Option<i64>,
     /// What the message is found by.
     pub(crate) source: T,
 }
 
-/// Sorts messages as the program does: by their times, and those of the same moment by their ids. A message without a time follows the one
-/// that is before it by its id.
+/// Sorts messages as the program does: by their times, and those of the same moment by their ranks and ids. A message without a time follows
+/// the one that is before it by these.
 pub(crate) fn sort<T>(entries: &mut [Entry<T>]) {
-    entries.sort_by(|a, b| a.id.cmp(&b.id));
+    entries.sort_by(|a, b| (a.rank, &a.id).cmp(&(b.rank, &b.id)));
     let mut last = None;
     for entry in entries.iter_mut() {
         last = entry.created.or(last);
@@ -96,7 +98,7 @@ mod tests {
     use super::*;
 
     fn entry(id: &str, created: Option<i64>, source: u64) -> Entry<u64> {
-        Entry { id: id.to_owned(), created, source }
+        Entry { id: id.to_owned(), rank: None, created, source }
     }
 
     #[test]

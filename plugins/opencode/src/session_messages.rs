@@ -37,6 +37,9 @@ pub(crate) trait MessageStore {
     /// The id of a message that states none.
     fn fallback_id(&self, key: Self::Key) -> Cow<'_, str>;
 
+    /// The place of the message among those of the same moment.
+    fn rank(&self, key: Self::Key) -> Option<i64>;
+
     /// The message without its parts; none if it cannot be read, which is not reported.
     fn peek<'a>(&self, key: Self::Key, arena: &'a Arena) -> Result<Option<Info<'a>>, ImportError>;
 
@@ -75,7 +78,7 @@ pub(crate) fn survey<S: MessageStore>(
             prompts.extend((info.role == Role::User).then_some(key));
         }
         let created = info.as_ref().and_then(|info| info.created);
-        entries.push(Entry { id, created, source: key });
+        entries.push(Entry { id, rank: store.rank(key), created, source: key });
         arena.reset();
     }
     order::sort(&mut entries);

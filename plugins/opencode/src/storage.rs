@@ -193,6 +193,10 @@ impl<'r> MessageStore for StoredSession<'r> {
         id_of_name(name)
     }
 
+    fn rank(&self, _: Self::Key) -> Option<i64> {
+        None
+    }
+
     fn peek<'a>(&self, (_, path): Self::Key, arena: &'a Arena) -> Result<Option<Info<'a>>, ImportError> {
         let Some(text) = peek_object(self.bundle, path)? else { return Ok(None) };
         let fields = Fields::read(&mut Parser::new(arena.alloc_str(&text), arena)).map_err(Into::into);
