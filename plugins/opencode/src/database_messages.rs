@@ -1,6 +1,6 @@
 //! Finds the messages of a session and their parts in a database, without reading what they say.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use satchel_importer::{ImportError, RecordKind, Sink};
 
@@ -9,6 +9,9 @@ use crate::{
     database_index::{RowKind, SessionRows, or_skip},
     order::MAX_MESSAGES,
 };
+
+/// Characters of an id that are made of the time: `msg_` and 12 digits.
+const MOMENT: usize = 16;
 
 /// What a message is found by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,6 +40,32 @@ struct Stored {
     text: String,
     updated: i64,
     sequence: Option<i64>,
+    created: Option<i64>,
+    is_synthetic: bool,
+}
+
+/// The messages that were found so far.
+#[derive(Default)]
+struct Known {
+    /// Their numbers by their ids.
+    numbers: BTreeMap<String, u32>,
+    /// The first halves of the ids of messages of earlier versions, and the times of these messages.
+    moments: BTreeSet<(String, Option<i64>)>,
+}
+
+impl Known {
+    /// Whether an earlier version of the program wrote the message, too. Version 2 takes the texts that the program itself added to a
+    /// prompt out of it. They become a message of the same time, whose id begins with the first half of that of the prompt.
+    fn has(&self, row: &Stored) -> bool {
+        let id = &row.text;
+        (!id.is_empty() && self.numbers.contains_key(id))
+            || (row.is_synthetic && self.moments.contains(&(moment(id).to_owned(), row.created)))
+    }
+}
+
+/// The part of an id that the program makes of the time.
+fn moment(id: &str) -> &str {
+    id.get(..MOMENT).unwrap_or(id)
 }
 
 /// The messages of a session and their parts, by their rows.
@@ -60,10 +89,10 @@ impl StoredMessages {
         sink: &mut Sink,
     ) -> Result<Self, ImportError> {
         let mut found = Self { keys: Vec::new(), updated: Vec::new(), parts: Vec::new(), dated: true };
-        let mut numbers: BTreeMap<String, u32> = BTreeMap::new();
+        let mut known = Known::default();
         for kind in [RowKind::Message, RowKind::Projection] {
             for rowid in rows.take(kind) {
-                found.add_message(open, (kind, rowid), &mut numbers, sink)?;
+                found.add_message(open, (kind, rowid), &mut known, sink)?;
             }
         }
         for rowid in rows.take(RowKind::Part) {
@@ -75,7 +104,7 @@ impl StoredMessages {
                 sink,
             )?;
             let Some(Stored { text: message, updated, .. }) = row else { continue };
-            if let Some(number) = numbers.get(&message) {
+            if let Some(number) = known.numbers.get(&message) {
                 found.parts.push(PartRow { message: *number, rowid, updated });
             } else {
                 let reason = "the message of this part is not there, or does not fit";
@@ -90,23 +119,24 @@ impl StoredMessages {
         &mut self,
         open: &OpenDatabase<'_>,
         (kind, rowid): (RowKind, i64),
-        numbers: &mut BTreeMap<String, u32>,
+        known: &mut Known,
         sink: &mut Sink,
     ) -> Result<(), ImportError> {
         let locator = open.locator(kind, rowid);
         let row = or_skip(self.row(open, (kind, rowid), "id"), RecordKind::Message, &locator, sink)?;
-        let Some(Stored { text: id, updated, sequence }) = row else { return Ok(()) };
-        if kind == RowKind::Projection && !id.is_empty() && numbers.contains_key(&id) {
+        let Some(Stored { text: id, updated, sequence, created, .. }) = row.as_ref() else { return Ok(()) };
+        if kind == RowKind::Projection && row.as_ref().is_some_and(|row| known.has(row)) {
             return Ok(());
         }
         if self.keys.len() >= MAX_MESSAGES {
             return sink.skip(RecordKind::Message, &locator, "the session has more messages than fit");
         }
         let number = u32::try_from(self.keys.len()).unwrap_or(u32::MAX);
-        self.keys.push(MessageKey { kind, rowid, number, sequence });
-        self.updated.push(updated);
+        self.keys.push(MessageKey { kind, rowid, number, sequence: *sequence });
+        self.updated.push(*updated);
         // Of several rows with one id, the first one has the parts.
-        numbers.entry(id).or_insert(number);
+        known.numbers.entry(id.clone()).or_insert(number);
+        known.moments.extend(Some((moment(id).to_owned(), *created)).filter(|_| kind == RowKind::Message));
         Ok(())
     }
 
@@ -121,7 +151,13 @@ impl StoredMessages {
         let updated = row.integer("time_updated")?;
         self.dated &= updated.is_some();
         let text = row.text(column)?.unwrap_or_default();
-        Ok(Stored { text, updated: updated.unwrap_or_default(), sequence: row.integer("seq")? })
+        Ok(Stored {
+            text,
+            updated: updated.unwrap_or_default(),
+            sequence: row.integer("seq")?,
+            created: row.integer("time_created")?,
+            is_synthetic: row.text("type")?.as_deref() == Some("synthetic"),
+        })
     }
 
     /// The rows of the parts of a message.
