@@ -58,12 +58,14 @@ fn archive(export: &str, path: &Path) {
 }
 
 /// Fixtures of importers, and the folders in which agents keep such sessions.
-const AGENTS: [(&str, &str); 5] = [
+const AGENTS: [(&str, &str); 7] = [
     ("claude-code/fixtures/tools-and-branches", ".claude/projects"),
     ("codex/fixtures/session-with-tools-and-reasoning", ".codex/sessions"),
     ("gemini-cli/fixtures/session-with-tools-and-thoughts", ".gemini/tmp"),
     ("goose/fixtures/a-session-with-tools-and-thoughts", ".local/share/goose"),
+    ("goose/fixtures/sessions-in-a-database", ".local/share/goose"),
     ("opencode/fixtures/subagents-and-archived-sessions", ".local/share/opencode/storage"),
+    ("opencode/fixtures/sessions-in-a-database", ".local/share/opencode"),
 ];
 
 /// Copies everything below a folder.

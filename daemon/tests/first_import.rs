@@ -15,7 +15,7 @@ use std::{
 use home::{TestHome, code, stderr};
 
 /// A usual export of each provider, among the fixtures of its importer.
-const EXPORTS: [&str; 21] = [
+const EXPORTS: [&str; 26] = [
     "chatgpt/fixtures/text",
     "claude/fixtures/flat-linear",
     "claude-code/fixtures/tools-and-branches",
@@ -26,17 +26,22 @@ const EXPORTS: [&str; 21] = [
     "gemini/fixtures/activity-with-conversation-ids",
     "gemini-cli/fixtures/session-with-tools-and-thoughts",
     "goose/fixtures/a-session-with-tools-and-thoughts",
+    "goose/fixtures/sessions-in-a-database",
     "grok/fixtures/single-conversation",
     "jan/fixtures/reasoning-and-tools",
     "librechat/fixtures/a-list-with-branches",
     "lm-studio/fixtures/a-chat-with-thoughts-and-tools",
     "memu/fixtures/memory-answer",
+    "memu/fixtures/database-of-version-1",
     "mistral/fixtures/unordered-messages",
     "open-webui/fixtures/branches-and-the-current-answer",
+    "open-webui/fixtures/database",
     "opencode/fixtures/an-export",
+    "opencode/fixtures/sessions-in-a-database",
     "perplexity/fixtures/turns",
     "snapchat/fixtures/a-chat-with-my-ai",
     "vscode-copilot/fixtures/a-log-of-an-agent",
+    "vscode-copilot/fixtures/sessions-in-a-database",
 ];
 
 #[test]
