@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use satchel_importer::{
-    Arena, Bundle, ErrorKind, Fields, ImportError, RecordKind, Sink,
+    Arena, Bundle, ErrorKind, Fields, ImportError, RecordKind, Sink, natural_key,
     sqlite::{Database, Row},
     unless_malformed,
     warnings::shortened,
@@ -15,6 +15,7 @@ use crate::{
     session::{Facts, MAX_ID, SessionNames},
     transcript::Transcript,
 };
+use row::{MessageText, SessionRow};
 use tables::{List, Tables};
 
 mod row;
@@ -94,6 +95,23 @@ struct Reader<'d> {
 struct Listed {
     row: i64,
     messages: Vec<i64>,
+}
+
+/// What is known about a session before its messages are emitted.
+struct Survey {
+    facts: Facts,
+    /// Changes if the session or any of its messages does.
+    digest: String,
+}
+
+impl Survey {
+    fn of_session(place: &str, text: &str) -> Self {
+        Self { facts: Facts::default(), digest: natural_key(&[Some(place), Some(text)]) }
+    }
+
+    fn add(&mut self, text: &str) {
+        self.digest = natural_key(&[Some(&self.digest), Some(text)]);
+    }
 }
 
 impl Reader<'_> {
@@ -185,7 +203,8 @@ impl Reader<'_> {
         self.arena.reset();
         let row = self.database.row(list.sessions, listed.row)?;
         let row = row.ok_or_else(|| ImportError::malformed("its row cannot be found"))?;
-        let (mut session, thread) = row::session(&row, list, &self.arena).map_err(of_row)?;
+        let SessionRow { mut session, thread, text } =
+            row::session(&row, list, &self.arena).map_err(of_row)?;
         let id = session.id.take().ok_or_else(|| ImportError::malformed("its id cannot be read"))?;
         if list.copies && self.read.contains(&id) {
             // A session has the same messages.
@@ -195,19 +214,38 @@ impl Reader<'_> {
         if !self.taken.insert(names.key.clone()) {
             return Err(ImportError::malformed("an earlier session has the same id"));
         }
-        let facts = self.survey(list, &mut listed.messages)?;
-        self.read.extend(thread.filter(|_| facts.has_messages));
-        let mut transcript = Transcript::begin(&session, &facts, &names, detect::DATABASE, place, sink)?;
-        for &number in &listed.messages {
+        let mut survey = Survey::of_session(place, &text);
+        self.survey(list, &mut listed.messages, &mut survey)?;
+        self.read.extend(thread.filter(|_| survey.facts.has_messages));
+        // A database is imported again and again while the program writes to it.
+        let note = detect::DATABASE.as_bytes();
+        sink.remembering(
+            survey.digest.as_bytes(),
+            |noted| noted == note,
+            |sink| {
+                let transcript =
+                    Transcript::begin(&session, &survey.facts, &names, detect::DATABASE, place, sink)?;
+                self.emit(list, &listed.messages, transcript, sink)?;
+                Ok(Some(note.to_vec()))
+            },
+        )
+    }
+
+    fn emit(
+        &mut self,
+        list: &List<'_>,
+        rows: &[i64],
+        mut transcript: Transcript,
+        sink: &mut Sink,
+    ) -> Result<(), ImportError> {
+        for &number in rows {
             let place = self.place(list.messages.name(), number);
-            let added = self.with_message(list, number, |fields, left_out| {
+            let added = self.with_message(list, number, |fields, message| {
                 transcript.add(fields, &place, None, sink)?;
-                if let Some(column) = left_out {
-                    transcript.warn(
-                        &place,
-                        format!("the column {:?} cannot be read; it is left out", shortened(column)),
-                        sink,
-                    );
+                if let Some(column) = &message.left_out {
+                    let column = shortened(column);
+                    let warning = format!("the column {column:?} cannot be read; it is left out");
+                    transcript.warn(&place, warning, sink);
                 }
                 Ok(())
             });
@@ -217,35 +255,39 @@ impl Reader<'_> {
     }
 
     /// Puts the messages into the order in which the program shows them, and collects what they say about the session.
-    fn survey(&mut self, list: &List<'_>, rows: &mut Vec<i64>) -> Result<Facts, ImportError> {
+    fn survey(
+        &mut self,
+        list: &List<'_>,
+        rows: &mut Vec<i64>,
+        survey: &mut Survey,
+    ) -> Result<(), ImportError> {
+        let session = survey.digest.clone();
         let mut times = Vec::with_capacity(rows.len());
-        let facts = self.collect(list, rows, |time, row| times.push((time, row)))?;
+        for &number in rows.iter() {
+            times.push((self.collect(list, number, survey)?, number));
+        }
         if times.is_sorted() {
-            return Ok(facts);
+            return Ok(());
         }
         times.sort_unstable();
         *rows = times.into_iter().map(|(_, row)| row).collect();
-        self.collect(list, rows, |_, _| {})
+        *survey = Survey { facts: Facts::default(), digest: session };
+        rows.iter().try_for_each(|number| self.collect(list, *number, survey).map(|_| ()))
     }
 
-    fn collect(
-        &mut self,
-        list: &List<'_>,
-        rows: &[i64],
-        mut each: impl FnMut(i64, i64),
-    ) -> Result<Facts, ImportError> {
-        let mut facts = Facts::default();
-        for &number in rows {
-            let mut time = i64::MIN;
-            let added = self.with_message(list, number, |fields, _| {
-                time = row::number(fields.get("created"));
-                facts.add(&Record::read(fields, false)?);
-                Ok(())
-            });
-            unless_malformed(added)?;
-            each(time, number);
+    /// Adds what a message says. Returns the number by which the messages are sorted.
+    fn collect(&mut self, list: &List<'_>, number: i64, survey: &mut Survey) -> Result<i64, ImportError> {
+        let mut time = i64::MIN;
+        let added = self.with_message(list, number, |fields, message| {
+            time = row::number(fields.get("created"));
+            survey.facts.add(&Record::read(fields, false)?);
+            survey.add(&message.text);
+            Ok(())
+        });
+        if unless_malformed(added)?.is_none() {
+            survey.add(&format!("{number} cannot be read"));
         }
-        Ok(facts)
+        Ok(time)
     }
 
     /// Calls `read` with the fields that an export has of the message.
@@ -253,12 +295,12 @@ impl Reader<'_> {
         &mut self,
         list: &List<'_>,
         number: i64,
-        read: impl FnOnce(Fields<'_>, Option<&str>) -> Result<(), ImportError>,
+        read: impl FnOnce(Fields<'_>, &MessageText) -> Result<(), ImportError>,
     ) -> Result<(), ImportError> {
         self.arena.reset();
         let row = self.database.row(list.messages, number)?;
         let row = row.ok_or_else(|| ImportError::malformed("its row cannot be found"))?;
         let message = row::message(&row, list, &self.arena).map_err(of_row)?;
-        read(Fields::parse(&message.text, &self.arena)?, message.left_out.as_deref())
+        read(Fields::parse(&message.text, &self.arena)?, &message)
     }
 }

@@ -36,12 +36,17 @@ const ACCUMULATED: &str = "accumulated_";
 /// Columns of messages that say where and when the row was written.
 const OF_ROWS: [&str; 4] = ["id", "session_id", "thread_id", "timestamp"];
 
-/// The session in a row, and the thread to which it belongs.
-pub(crate) fn session(
-    row: &Row<'_>,
-    list: &List<'_>,
-    arena: &Arena,
-) -> Result<(Session, Option<String>), ImportError> {
+/// A session in a row.
+pub(crate) struct SessionRow {
+    pub(crate) session: Session,
+    /// The thread to which it belongs.
+    pub(crate) thread: Option<String>,
+    /// The JSON text that an export has of it.
+    pub(crate) text: String,
+}
+
+/// The session in a row.
+pub(crate) fn session(row: &Row<'_>, list: &List<'_>, arena: &Arena) -> Result<SessionRow, ImportError> {
     let (mut object, mut left_out) = (ObjectText::default(), Vec::new());
     let counts_in_objects = list.sessions.has(&[HAS_OBJECTS]);
     for column in list.sessions.columns() {
@@ -63,7 +68,7 @@ pub(crate) fn session(
     for column in left_out {
         session.leave_out(column);
     }
-    Ok((session, row.text("thread_id")?))
+    Ok(SessionRow { session, thread: row.text("thread_id")?, text })
 }
 
 /// Adds a column of a session. False if its value cannot be read.

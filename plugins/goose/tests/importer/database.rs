@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, path::Path};
 
 use satchel_importer::{
-    Bundle, Line,
+    Bundle, Importer as _, Line, Memo, Sink,
     names::has_extension,
     testkit::{conversations, messages, produce, skips, text, warnings},
 };
@@ -82,6 +82,24 @@ fn a_session_that_was_continued_keeps_its_ids() {
     let (whole, before) = (ids(&whole), ids(&before));
     assert!(before.len() < whole.len());
     assert!(before.iter().all(|id| whole.contains(id)));
+}
+
+/// Runs with the `memo` of the run before; returns the lines and the new memo.
+fn again(bundle: &Bundle, memo: Memo) -> (Vec<Line>, Memo) {
+    let mut sink = Sink::with_memo(memo);
+    Goose::run("goose-importer/2025.09", bundle, &mut sink).expect("it is a database");
+    sink.into_lines_and_memo()
+}
+
+#[test]
+fn a_session_is_emitted_again_only_if_it_has_changed() {
+    let now = bundle("sessions-in-a-database");
+    let before = now.only(&["sessions/sessions.db".to_owned()]);
+    let (old, memo) = again(&before, Memo::default());
+    let (new, memo) = again(&now, memo);
+    assert_ne!(old, new);
+    assert_eq!(new, again(&now, Memo::default()).0);
+    assert_eq!(new, again(&now, memo).0);
 }
 
 #[test]
