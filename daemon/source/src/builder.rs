@@ -232,7 +232,8 @@ impl BundleBuilder {
         unit: &Arc<ContainingArchive>,
     ) -> Result<(), SourceError> {
         // Archives inside an encrypted one stay closed, because they would have to be unpacked to the disk.
-        let opens = unit.nesting == 1 && !file.is_encrypted();
+        let unpacks = !file.is_encrypted();
+        let opens = unit.nesting == 1 && unpacks;
         let (cancel, heartbeat) = (self.cancel.clone(), self.heartbeat.clone());
         let reader = CancellableReader { bytes: file.clone(), cancel, heartbeat };
         for line in archive::list(file, reader, path, limits)? {
@@ -240,11 +241,14 @@ impl BundleBuilder {
                 ListedEntry::Unread { name, reason } => self.add_unread(format!("{prefix}{name}"), reason),
                 ListedEntry::File { name, packed } => {
                     let (name, known) = (format!("{prefix}{name}"), opens && provider_archive(&name));
+                    let database = unpacks && names::is_database(name.as_ref());
                     let (size, place) =
                         (packed.unpacked_bytes, FileLocation::Packed(packed, Arc::clone(unit)));
                     self.add(name.clone(), size, place, limits)?;
                     if known {
                         self.open_nested(&name, limits)?;
+                    } else if database {
+                        self.unpack_database(&name, limits)?;
                     }
                 }
             }
@@ -275,6 +279,26 @@ impl BundleBuilder {
             self.add_unopened(name.to_owned(), &error);
         }
         Ok(())
+    }
+
+    /// Unpacks a database in an archive. Compressed bytes can only be read from their start, which would take hours.
+    fn unpack_database(&mut self, name: &str, limits: &Limits) -> Result<(), SourceError> {
+        let Some((size, FileLocation::Packed(packed, unit))) = self.locations.get(name).cloned() else {
+            return Ok(());
+        };
+        let unpacked = self.spill.append(&packed, limits, (&self.cancel, &self.heartbeat));
+        self.check_cancelled(Path::new(name))?;
+        match unpacked {
+            Ok(file) => {
+                self.locations.insert(name.to_owned(), (size, FileLocation::Unpacked(file, packed, unit)));
+                Ok(())
+            }
+            Err(source) if out_of_resources(&source) => {
+                Err(SourceError::Read { path: PathBuf::from(name), source })
+            }
+            // The importer finds what is wrong with it, if one reads it.
+            Err(_) => Ok(()),
+        }
     }
 
     fn add(

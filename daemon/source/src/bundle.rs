@@ -88,7 +88,7 @@ impl Bundle {
     /// Returns the archive that contains a file, if any.
     pub fn archive_of(&self, path: &str) -> Option<&str> {
         match self.locations.get(path) {
-            Some(FileLocation::Packed(_, unit)) => Some(&unit.name),
+            Some(FileLocation::Packed(_, unit) | FileLocation::Unpacked(_, _, unit)) => Some(&unit.name),
             Some(FileLocation::Plain(..) | FileLocation::Appended(..) | FileLocation::Stored(_)) | None => {
                 None
             }
@@ -124,14 +124,17 @@ impl Bundle {
                     (!stamp.may_begin(&SourceStamp::of(&now))).then_some(path.as_path())
                 }
                 // The files of one archive are adjacent.
-                Some(FileLocation::Packed(packed, unit)) if last.replace(unit) != Some(unit) => {
+                Some(FileLocation::Packed(packed, unit) | FileLocation::Unpacked(_, packed, unit))
+                    if last.replace(unit) != Some(unit) =>
+                {
                     let file = packed.file.reopened_file();
                     let unchanged =
                         |file: &ReopenedFile| file.unchanged().map_err(SourceError::read(file.path()));
                     let changed = file.map(unchanged).transpose()? == Some(false);
                     file.filter(|_| changed).map(ReopenedFile::path)
                 }
-                Some(FileLocation::Packed(..) | FileLocation::Stored(_)) | None => None,
+                Some(FileLocation::Packed(..) | FileLocation::Unpacked(..) | FileLocation::Stored(_))
+                | None => None,
             };
             if let Some(path) = changed {
                 return Err(SourceError::Changed { path: path.to_owned() });
@@ -182,7 +185,9 @@ impl FileSet for Bundle {
                 let opened = beneath::open_file(&self.base, place);
                 (opened.and_then(|file| entry::open_start(file, offset, stamp.length())), None)
             }
-            Some(FileLocation::Stored(file)) => (Ok(Box::new(file.at(offset)) as Box<dyn Read + Send>), None),
+            Some(FileLocation::Stored(file) | FileLocation::Unpacked(file, ..)) => {
+                (Ok(Box::new(file.at(offset)) as Box<dyn Read + Send>), None)
+            }
             Some(FileLocation::Packed(packed, unit)) => {
                 (entry::open_packed(packed, &self.limits, &self.unpacked), Some(Arc::clone(&unit.name)))
             }

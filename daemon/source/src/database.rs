@@ -147,6 +147,35 @@ mod tests {
     }
 
     #[test]
+    fn a_database_in_an_archive_is_read_in_any_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("export.zip");
+        let mut archive = zip::ZipWriter::new(fs::File::create(&path).unwrap());
+        let bytes: Vec<u8> = (0..200_000_u32).flat_map(u32::to_le_bytes).collect();
+        for name in ["data/chats.db", "data/chats.txt"] {
+            archive.start_file(name, zip::write::SimpleFileOptions::default()).unwrap();
+            archive.write_all(&bytes).unwrap();
+        }
+        archive.finish().unwrap();
+        // A read from the middle of a compressed file unpacks what is before it, which counts.
+        let limits = Limits { total_bytes: 3 * bytes.len() as u64, ..Limits::default() };
+        let bundle = Source::at(&path).unwrap().open(&limits).unwrap();
+        let read = |name: &str, offset: usize| {
+            let mut part = [0; 100];
+            bundle.open(name, offset as u64).and_then(|mut file| file.read_exact(&mut part)).map(|()| part)
+        };
+        for offset in (0..bytes.len() - 100).rev().step_by(50_000) {
+            assert_eq!(read("data/chats.db", offset).unwrap(), bytes[offset..offset + 100], "{offset}");
+        }
+        assert!(
+            (0..9).any(|_| read("data/chats.txt", bytes.len() - 100).is_err()),
+            "other files stay packed"
+        );
+        assert_eq!(bundle.archive_of("data/chats.db"), bundle.archive_of("data/chats.txt"));
+        bundle.check_unchanged().unwrap();
+    }
+
+    #[test]
     fn an_unrelated_file_with_such_a_name_stays_alone() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("notes.txt");

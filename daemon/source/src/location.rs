@@ -17,6 +17,8 @@ pub(super) enum FileLocation {
     /// A file that is not a file of the machine.
     Stored(SharedFile),
     Packed(PackedEntry, Arc<ContainingArchive>),
+    /// A database in an archive, unpacked, because it is read in any order.
+    Unpacked(SharedFile, PackedEntry, Arc<ContainingArchive>),
 }
 
 /// An archive that contains files.

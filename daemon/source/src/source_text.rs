@@ -42,7 +42,8 @@ impl TextSource for SourceText<'_> {
                 file.at(offset).read_exact(&mut bytes)?;
                 return Ok(Some(bytes));
             }
-            Some(FileLocation::Appended(..) | FileLocation::Packed(..)) | None => return Ok(None),
+            Some(FileLocation::Appended(..) | FileLocation::Packed(..) | FileLocation::Unpacked(..))
+            | None => return Ok(None),
         };
         let mut file = self.file.borrow_mut();
         let file = match &mut *file {

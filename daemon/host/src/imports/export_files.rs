@@ -11,7 +11,7 @@ use satchel_source::{FileEntry, FileSet};
 use super::read_ahead::ReadAhead;
 use crate::{error::PluginErrorKind, limits::MIB, text};
 
-/// File size in bytes from which a thread for read-ahead pays off.
+/// Bytes that are left in a file, or were read one after the other, from which a thread for read-ahead pays off.
 const READ_AHEAD_MIN_BYTES: u64 = MIB as u64;
 
 /// A read error as it is reported to the plugin.
@@ -49,6 +49,8 @@ pub struct FileReader {
     size: u64,
     position: u64,
     source: Option<ReaderSource>,
+    /// Bytes that were read one after the other since a seek; none if there was no seek yet.
+    since_seek: Option<u64>,
 }
 
 /// The source of the bytes.
@@ -104,7 +106,14 @@ impl ExportFiles {
             let message = format!("this export has no file \"{}\"", text::clean(path));
             return Err(ReadFailure { kind: PluginErrorKind::Io, message, locator: None });
         };
-        Ok(FileReader { file, path: path.to_owned(), size: entry.size, position: 0, source: None })
+        Ok(FileReader {
+            file,
+            path: path.to_owned(),
+            size: entry.size,
+            position: 0,
+            source: None,
+            since_seek: None,
+        })
     }
 
     /// Reads at most `len` bytes from the position of `reader`; empty at the end of the file.
@@ -123,6 +132,7 @@ impl ExportFiles {
         })?;
         let got = u64::try_from(out.len()).unwrap_or(u64::MAX);
         reader.position = reader.position.saturating_add(got);
+        reader.since_seek = reader.since_seek.map(|before| before.saturating_add(got));
         self.count(reader, got);
         Ok(out)
     }
@@ -137,11 +147,12 @@ impl ExportFiles {
     }
 
     fn next(&self, reader: &mut FileReader, wanted: usize) -> io::Result<Vec<u8>> {
-        let source = match &mut reader.source {
+        let source = match reader.source.take() {
+            Some(ReaderSource::Plain(source)) => self.read_ahead(reader, source)?,
             Some(source) => source,
-            None => reader.source.insert(self.open_source(reader.size, &reader.path, reader.position)?),
+            None => self.read_ahead(reader, self.files.open(&reader.path, reader.position)?)?,
         };
-        match source {
+        match reader.source.insert(source) {
             ReaderSource::ReadAhead(ahead) => ahead.next(wanted),
             ReaderSource::Plain(source) => {
                 let mut out = Vec::with_capacity(wanted);
@@ -151,12 +162,12 @@ impl ExportFiles {
         }
     }
 
-    /// Opens a file. A long file that may be read completely is read ahead.
-    fn open_source(&self, size: u64, path: &str, position: u64) -> io::Result<ReaderSource> {
-        let source = self.files.open(path, position)?;
-        let long =
-            self.max_bytes_per_file == u64::MAX && size.saturating_sub(position) >= READ_AHEAD_MIN_BYTES;
-        if long {
+    /// Reads a long file ahead that may be read completely. After a seek, such as those in a database, another one may follow soon: it is
+    /// not read ahead before much of it was read without one.
+    fn read_ahead(&self, reader: &FileReader, source: Box<dyn Read + Send>) -> io::Result<ReaderSource> {
+        let long = self.max_bytes_per_file == u64::MAX
+            && reader.size.saturating_sub(reader.position) >= READ_AHEAD_MIN_BYTES;
+        if long && reader.since_seek.is_none_or(|bytes| bytes >= READ_AHEAD_MIN_BYTES) {
             ReadAhead::start(source).map(ReaderSource::ReadAhead)
         } else {
             Ok(ReaderSource::Plain(source))
@@ -174,6 +185,7 @@ impl FileReader {
         if offset != self.position {
             self.position = offset;
             self.source = None;
+            self.since_seek = Some(0);
         }
     }
 
@@ -222,6 +234,26 @@ mod tests {
         assert_eq!(files.read(&mut reader, 100)?, b"");
         assert_eq!(files.bytes_read(), 15);
         assert_eq!(files.new_bytes_read(), 10);
+        Ok(())
+    }
+
+    #[test]
+    fn a_file_is_read_ahead_unless_seeks_follow_each_other() -> Result<(), ReadFailure> {
+        let mut files = files(&vec![7; 4 * MIB], u64::MAX);
+        let mut reader = files.open("a.json")?;
+        let ahead = |reader: &FileReader| matches!(reader.source, Some(ReaderSource::ReadAhead(_)));
+        files.read(&mut reader, 10)?;
+        assert!(ahead(&reader), "from the start");
+        for offset in [100, 4000, 90] {
+            reader.seek(offset);
+            files.read(&mut reader, 10)?;
+            assert!(!ahead(&reader), "{offset}");
+        }
+        for _ in 0..65 {
+            files.read(&mut reader, MIB / 64)?;
+        }
+        assert!(ahead(&reader), "when much was read one after the other");
+        assert_eq!(reader.position, (90 + 10 + 65 * MIB / 64) as u64);
         Ok(())
     }
 

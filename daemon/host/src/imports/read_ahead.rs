@@ -17,29 +17,34 @@ const MAX_QUEUED_CHUNKS: usize = 3;
 /// this value was dropped.
 pub(super) struct ReadAhead {
     chunks: Receiver<io::Result<Vec<u8>>>,
-    rest: Vec<u8>,
+    chunk: Vec<u8>,
+    /// Bytes of the chunk that were returned.
+    returned: usize,
 }
 
 impl ReadAhead {
     pub(super) fn start(source: Box<dyn Read + Send>) -> io::Result<Self> {
         let (sender, chunks) = mpsc::sync_channel(MAX_QUEUED_CHUNKS);
         thread::Builder::new().name("reader".to_owned()).spawn(move || pump(source, &sender))?;
-        Ok(Self { chunks, rest: Vec::new() })
+        Ok(Self { chunks, chunk: Vec::new(), returned: 0 })
     }
 
     /// Returns at most `wanted` bytes; empty at the end of the file.
     pub(super) fn next(&mut self, wanted: usize) -> io::Result<Vec<u8>> {
-        let mut chunk = match std::mem::take(&mut self.rest) {
-            rest if rest.is_empty() => match self.chunks.recv() {
+        if self.returned == self.chunk.len() {
+            let chunk = match self.chunks.recv() {
                 Ok(chunk) => chunk?,
                 Err(mpsc::RecvError) => return Ok(Vec::new()),
-            },
-            rest => rest,
-        };
-        if chunk.len() > wanted {
-            self.rest = chunk.split_off(wanted);
+            };
+            if chunk.len() <= wanted {
+                return Ok(chunk);
+            }
+            (self.chunk, self.returned) = (chunk, 0);
         }
-        Ok(chunk)
+        let rest = self.chunk.get(self.returned..).unwrap_or_default();
+        let part = rest[..rest.len().min(wanted)].to_vec();
+        self.returned += part.len();
+        Ok(part)
     }
 }
 

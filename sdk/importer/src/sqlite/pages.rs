@@ -14,10 +14,10 @@ use super::{
 };
 use crate::{Bundle, ErrorKind, ImportError, Reader};
 
-/// Bytes to read at once: the rows of a conversation lie near each other. The largest page has as many.
-const BLOCK: usize = 64 * 1024;
-/// Blocks to remember: 4 MiB.
-const MAX_BLOCKS: usize = 64;
+/// Bytes to read at once, unless a page has more. Rows of one conversation lie near each other, but not always.
+const BLOCK: usize = 16 * 1024;
+/// Bytes to remember.
+const MAX_KNOWN: usize = 4 * 1024 * 1024;
 /// Bytes of the header, which begins the first page.
 pub(super) const HEADER: usize = 100;
 /// The first bytes of a journal that holds what an interrupted transaction has overwritten.
@@ -89,6 +89,7 @@ impl Pages {
             return Err(malformed("the header of the database is damaged"));
         }
         let encoding = encoding(&head).ok_or_else(|| malformed("the encoding of its texts is not known"))?;
+        let file = file.of_frames(0, page_size);
         let in_file = u32::try_from(file.size.div_ceil(page_size as u64)).unwrap_or(u32::MAX);
         Ok(Self { path: path.to_owned(), encoding, page_size, reserved, in_file, file, log })
     }
@@ -240,7 +241,9 @@ impl Blocks {
 
     /// Makes blocks of whole frames, of which the first one begins at `origin`.
     fn of_frames(self, origin: usize, frame: usize) -> Self {
-        Self { origin: origin as u64, block: (BLOCK / frame).max(1) * frame, ..self }
+        let block = (BLOCK / frame).max(1) * frame;
+        let file = RefCell::new(self.file.into_inner().in_chunks_of(block));
+        Self { file, origin: origin as u64, block, ..self }
     }
 
     /// The bytes at `offset`, as far as the file has them.
@@ -273,7 +276,7 @@ impl Blocks {
             return Ok(Rc::clone(block));
         }
         let block = Rc::new(self.bytes(start, self.block)?);
-        if known.blocks.len() >= MAX_BLOCKS {
+        if known.blocks.len() >= MAX_KNOWN / self.block {
             let oldest = known.blocks.iter().min_by_key(|(_, (_, used))| *used).map(|(start, _)| *start);
             oldest.and_then(|start| known.blocks.remove(&start));
         }
