@@ -5,6 +5,7 @@
 //! is hostile input: a page that is damaged or used twice costs only its own rows.
 
 mod btree;
+mod default;
 mod object;
 mod pages;
 mod payload;

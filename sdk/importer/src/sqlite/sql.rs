@@ -1,10 +1,13 @@
 //! Reads the columns of a table from the statement that created it.
 
-use super::{Value, schema::Column};
+use super::{
+    default::{self, Affinity},
+    schema::Column,
+};
 
 /// A piece of a statement.
 #[derive(Clone, Debug, PartialEq)]
-enum Token {
+pub(super) enum Token {
     /// A keyword or a name without quotes.
     Word(String),
     /// A name in quotes or brackets.
@@ -35,7 +38,7 @@ const TABLE_CONSTRAINTS: [&str; 5] = ["CONSTRAINT", "PRIMARY", "UNIQUE", "CHECK"
 pub(super) fn columns(statement: &str) -> Option<Vec<Column>> {
     let tokens = tokens(statement)?;
     let open = tokens.iter().position(|token| *token == Token::Mark('('))?;
-    if tokens[..open].iter().any(|token| token.is("VIRTUAL")) {
+    if tokens.get(1).is_some_and(|token| token.is("VIRTUAL")) {
         return None;
     }
     let (definitions, rest) = definitions(tokens.get(open + 1..)?)?;
@@ -59,7 +62,7 @@ pub(super) fn columns(statement: &str) -> Option<Vec<Column>> {
 }
 
 impl Token {
-    fn is(&self, word: &str) -> bool {
+    pub(super) fn is(&self, word: &str) -> bool {
         matches!(self, Self::Word(own) if own.eq_ignore_ascii_case(word))
     }
 
@@ -101,14 +104,9 @@ fn column(tokens: &[Token], stored: usize) -> Option<Column> {
     let says = |word| outside(tokens).any(|token| token.is(word));
     let computed = says("AS") && !says("STORED");
     let kind: String = type_of(tokens).filter_map(Token::name).collect::<String>().to_ascii_uppercase();
-    let is_whole = kind.contains("INT");
-    let is_text = !is_whole && ["CHAR", "CLOB", "TEXT"].iter().any(|part| kind.contains(part));
-    let is_real = !is_whole
-        && !is_text
-        && !kind.contains("BLOB")
-        && ["REAL", "FLOA", "DOUB"].iter().any(|part| kind.contains(part));
-    let default = tokens.iter().position(|token| token.is("DEFAULT"));
-    let default = default.map_or(Value::Null, |at| literal(&tokens[at + 1..], is_text, is_real));
+    let affinity = Affinity::of(&kind);
+    let default = default::value(tokens, affinity);
+    let is_real = affinity == Affinity::Real;
     Some(Column { name, is_rowid: false, is_real, stored: (!computed).then_some(stored), default })
 }
 
@@ -153,32 +151,6 @@ fn single_key(tokens: &[Token]) -> Option<&str> {
     if inside.contains(&Token::Mark(',')) { None } else { inside.first()?.name() }
 }
 
-/// The literal behind `DEFAULT`, as a column of this type has it; an expression is not evaluated.
-fn literal(tokens: &[Token], is_text: bool, is_real: bool) -> Value {
-    let tokens = if tokens.first() == Some(&Token::Mark('(')) { &tokens[1..] } else { tokens };
-    let (sign, tokens) = match tokens.first() {
-        Some(Token::Mark('-')) => ("-", &tokens[1..]),
-        Some(Token::Mark('+')) => ("", &tokens[1..]),
-        _ => ("", tokens),
-    };
-    match tokens.first() {
-        Some(Token::Text(text) | Token::Name(text)) => Value::Text(text.clone()),
-        Some(Token::Number(digits)) if is_text => Value::Text(format!("{sign}{digits}")),
-        Some(Token::Number(digits)) => number(&format!("{sign}{digits}"), is_real),
-        Some(token) if token.is("TRUE") => Value::Integer(1),
-        Some(token) if token.is("FALSE") => Value::Integer(0),
-        _ => Value::Null,
-    }
-}
-
-fn number(digits: &str, is_real: bool) -> Value {
-    match (digits.parse(), digits.parse()) {
-        (Ok(whole), _) if !is_real => Value::Integer(whole),
-        (_, Ok(real)) => Value::Real(real),
-        _ => Value::Null,
-    }
-}
-
 /// The tokens of a statement, without comments. None if a quote or a comment has no end.
 fn tokens(mut rest: &str) -> Option<Vec<Token>> {
     let mut tokens = Vec::new();
@@ -198,7 +170,7 @@ fn tokens(mut rest: &str) -> Option<Vec<Token>> {
             let number = |c: char| word(c) || c == '.';
             let is_number = first.is_ascii_digit() || first == '.';
             let end = rest.find(|c| !(if is_number { number(c) } else { word(c) })).unwrap_or(rest.len());
-            let end = end.max(first.len_utf8());
+            let end = if is_number { exponent_end(rest, end) } else { end.max(first.len_utf8()) };
             let (text, behind) = rest.split_at(end);
             tokens.push(match first {
                 _ if is_number => Token::Number(text.to_owned()),
@@ -209,6 +181,18 @@ fn tokens(mut rest: &str) -> Option<Vec<Token>> {
         }
     }
     Some(tokens)
+}
+
+/// Where a number ends of which the first `end` bytes are known: `1e-5` has a sign inside of it.
+fn exponent_end(text: &str, end: usize) -> usize {
+    let (number, rest) = text.split_at(end);
+    let is_decimal = number.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'.' | b'e' | b'E'));
+    match rest.strip_prefix(['-', '+']) {
+        Some(digits) if is_decimal && number.ends_with(['e', 'E']) => {
+            end + 1 + digits.bytes().take_while(u8::is_ascii_digit).count()
+        }
+        _ => end,
+    }
 }
 
 /// What ends a text or a name that begins so.

@@ -121,15 +121,59 @@ fn columns_of_every_kind_are_read() -> Tested {
 }
 
 #[test]
+fn rows_from_before_a_column_have_its_default_as_sqlite_reads_it() -> Tested {
+    let columns = [
+        // Tools that migrate databases put numbers into quotes.
+        "INTEGER DEFAULT '5'",
+        "BOOLEAN NOT NULL DEFAULT '0'",
+        "REAL DEFAULT '1.5'",
+        "REAL DEFAULT '2'",
+        "NUMERIC DEFAULT '3.0'",
+        "DATETIME DEFAULT '2024'",
+        "DATETIME DEFAULT '2024-05-01'",
+        "INTEGER DEFAULT ' 5 '",
+        "INTEGER DEFAULT '5 a'",
+        "TEXT DEFAULT '5'",
+        "INT DEFAULT ('7')",
+        "FLOATING POINT DEFAULT '1'",
+        "INTEGER DEFAULT 5.0",
+        "INTEGER DEFAULT 1e30",
+        "NUMERIC DEFAULT 1e3",
+        "REAL DEFAULT 1e-5",
+        "REAL DEFAULT -1.5E+2",
+        "DEFAULT 1.",
+        "DEFAULT 0x10",
+        "DEFAULT -0x10",
+        "DEFAULT (((3)))",
+        "DEFAULT (-4)",
+        "TEXT DEFAULT 1.50",
+        "TEXT DEFAULT chat",
+        "TEXT DEFAULT NULL",
+        "BLOB DEFAULT x'00ff'",
+        "TEXT DEFAULT 'a' REFERENCES rows (id) ON DELETE SET DEFAULT",
+        "TEXT REFERENCES rows (id) ON DELETE SET DEFAULT DEFAULT 'b'",
+        "TEXT DEFAULT 'first' DEFAULT 'last'",
+        "TEXT DEFAULT 'x' CHECK (text <> 'DEFAULT')",
+    ];
+    let added = columns.iter().enumerate();
+    let added: String =
+        added.map(|(at, kind)| format!("ALTER TABLE rows ADD COLUMN c{at} {kind};")).collect();
+    let (folder, connection) = written(&format!(
+        "PRAGMA foreign_keys = OFF; CREATE TABLE rows (text TEXT); INSERT INTO rows VALUES ('old'); {added}"
+    ))?;
+    compare(folder.path(), &connection, &["rows"])
+}
+
+#[test]
 fn tables_of_other_kinds_are_not_listed() -> Tested {
     let (folder, _connection) = written(
         "CREATE TABLE rows (a); CREATE TABLE \"no rows\" (a PRIMARY KEY) WITHOUT ROWID; CREATE VIEW seen AS SELECT a FROM rows;
-         CREATE INDEX by_a ON rows (a); CREATE VIRTUAL TABLE words USING fts5(text);",
+         CREATE INDEX by_a ON rows (a); CREATE VIRTUAL TABLE words USING fts5(text); CREATE TABLE virtual (a);",
     )?;
     let database = Database::open(&bundle(folder.path()), "a.db")?;
     let names: Vec<&str> =
         database.tables().iter().map(Table::name).filter(|name| !name.starts_with("words")).collect();
-    assert_eq!(names, ["rows"]);
+    assert_eq!(names, ["rows", "virtual"]);
     assert!(database.table("words").is_none(), "a virtual table has no rows of its own");
     Ok(())
 }
