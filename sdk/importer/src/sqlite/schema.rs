@@ -5,6 +5,8 @@ use crate::{ErrorKind, ImportError};
 
 /// Entries of the schema that are read: tables, indexes, views and triggers.
 const MAX_ENTRIES: usize = 10_000;
+/// Columns of all tables. Each takes about a hundred bytes of memory.
+const MAX_COLUMNS: usize = 200_000;
 /// Bytes of the statement that created a table.
 const MAX_STATEMENT: usize = 256 * 1024;
 
@@ -84,7 +86,7 @@ impl Table {
 
 pub(super) fn read(pages: &Pages) -> Result<Schema, ImportError> {
     let list = Table::of_schema();
-    let mut tables = Vec::new();
+    let (mut tables, mut all_columns) = (Vec::new(), 0);
     for (index, row) in Rows::new(pages, &list).enumerate() {
         if index >= MAX_ENTRIES {
             let message = format!("the database has more than {MAX_ENTRIES} tables and indexes");
@@ -103,6 +105,11 @@ pub(super) fn read(pages: &Pages) -> Result<Schema, ImportError> {
             continue;
         }
         if let Some(columns) = sql::columns(&sql) {
+            all_columns += columns.len();
+            if all_columns > MAX_COLUMNS {
+                let message = format!("the tables of the database have more than {MAX_COLUMNS} columns");
+                return Err(ImportError::new(ErrorKind::Limit, message).at(&pages.path));
+            }
             tables.push(Table { name, root, columns });
         }
     }

@@ -17,6 +17,8 @@ pub(super) enum Token {
     Mark(char),
 }
 
+/// Columns of a table; SQLite refuses to have more.
+const MAX_COLUMNS: usize = 32_767;
 /// Words that end the type of a column.
 const CONSTRAINTS: [&str; 11] = [
     "CONSTRAINT",
@@ -47,16 +49,17 @@ pub(super) fn columns(statement: &str) -> Option<Vec<Column>> {
     }
     let (constraints, definitions): (Vec<_>, Vec<_>) =
         definitions.into_iter().partition(|tokens| begins_constraint(tokens));
-    let mut columns: Vec<Column> = Vec::new();
+    if definitions.len() > MAX_COLUMNS {
+        return None;
+    }
+    let key = constraints.iter().find_map(|constraint| single_key(constraint));
+    let (mut columns, mut stored) = (Vec::new(), 0);
     for definition in definitions {
-        let stored = columns.iter().filter(|column| column.stored.is_some()).count();
-        columns.push(column(definition, stored)?);
-        let is_key = primary_key(definition) && is_integer(definition);
-        columns.last_mut()?.is_rowid = is_key;
-        let key = constraints.iter().find_map(|constraint| single_key(constraint));
-        let named =
-            key.is_some_and(|key| columns.last().is_some_and(|column| column.name.eq_ignore_ascii_case(key)));
-        columns.last_mut()?.is_rowid |= named && is_integer(definition);
+        let mut column = column(definition, stored)?;
+        let is_key = key.is_some_and(|key| column.name.eq_ignore_ascii_case(key)) || primary_key(definition);
+        column.is_rowid = is_key && is_integer(definition);
+        stored += usize::from(column.stored.is_some());
+        columns.push(column);
     }
     Some(columns)
 }

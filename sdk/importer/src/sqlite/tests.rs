@@ -1,6 +1,11 @@
 //! Reads what the real SQLite has written.
 
-use std::{error::Error, fs, path::Path};
+use std::{
+    error::Error,
+    fs,
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use proptest::prelude::*;
 use rusqlite::{Connection, types::Value as Stored};
@@ -175,6 +180,22 @@ fn tables_of_other_kinds_are_not_listed() -> Tested {
         database.tables().iter().map(Table::name).filter(|name| !name.starts_with("words")).collect();
     assert_eq!(names, ["rows", "virtual"]);
     assert!(database.table("words").is_none(), "a virtual table has no rows of its own");
+    Ok(())
+}
+
+#[test]
+fn a_statement_with_more_columns_than_sqlite_allows_ends_soon() -> Tested {
+    let begun = Instant::now();
+    for (columns, constraints, listed) in [(30_000, 1_000, true), (60_000, 18_000, false)] {
+        let (columns, constraints) = (vec!["a"; columns].join(","), vec!["UNIQUE"; constraints].join(","));
+        let (folder, _connection) = written(&format!(
+            "PRAGMA writable_schema = 1;
+             INSERT INTO sqlite_schema VALUES ('table', 'a', 'a', 2, 'CREATE TABLE a ({columns},{constraints})')"
+        ))?;
+        let database = Database::open(&bundle(folder.path()), "a.db")?;
+        assert_eq!(database.table("a").is_some(), listed);
+    }
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
     Ok(())
 }
 
