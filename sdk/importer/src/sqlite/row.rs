@@ -45,6 +45,11 @@ impl<'d> Row<'d> {
         self.payload.rowid()
     }
 
+    /// Bytes of the row, with those on overflow pages.
+    pub(super) fn bytes(&self) -> u64 {
+        self.payload.size()
+    }
+
     /// Where the row is, for messages: `chats.db#message[rowid 17]`.
     pub fn locator(&self) -> String {
         format!("{}#{}[rowid {}]", self.payload.pages().path, self.table.name(), self.rowid())

@@ -12,6 +12,8 @@ use crate::{ErrorKind, ImportError};
 
 /// Inner pages between the root of a table and its rows. SQLite has never more than 20.
 const MAX_DEPTH: usize = 32;
+/// How many times the bytes of the database its rows may have. Each byte of a row is stored once, but a few damaged rows may seem longer.
+const MAX_REPEATED: u64 = 4;
 
 /// The rows of a table, ordered by rowid; made by [`Database::rows`](super::Database::rows).
 pub struct Rows<'d> {
@@ -24,12 +26,23 @@ pub struct Rows<'d> {
     /// The page to read next.
     next: Option<u32>,
     seen: Seen,
+    /// Bytes that further rows may have. Rows with the same overflow pages would be read without end.
+    bytes_left: u64,
 }
 
 impl<'d> Rows<'d> {
     pub(super) fn new(pages: &'d Pages, table: &'d Table) -> Self {
         let next = Some(table.root());
-        Self { pages, table, inner: Vec::new(), leaf: None, next, seen: Seen::new(pages.in_file()) }
+        let bytes_left = pages.max_bytes().saturating_mul(MAX_REPEATED);
+        Self {
+            pages,
+            table,
+            inner: Vec::new(),
+            leaf: None,
+            next,
+            seen: Seen::new(pages.in_file()),
+            bytes_left,
+        }
     }
 
     /// Moves to the next page with rows; false at the end.
@@ -72,8 +85,20 @@ impl<'d> Rows<'d> {
             return None;
         }
         *index += 1;
-        let row = row(self.pages, self.table, page, *index - 1);
+        let (number, row) = (page.number, row(self.pages, self.table, page, *index - 1));
+        let bytes = row.as_ref().map_or(0, Row::bytes);
+        let Some(left) = self.bytes_left.checked_sub(bytes) else {
+            self.end();
+            return Some(Err(self.pages.damaged(number, "the rows have more bytes than the database")));
+        };
+        self.bytes_left = left;
         Some(row)
+    }
+
+    /// Leaves out the other rows.
+    fn end(&mut self) {
+        self.inner.clear();
+        (self.leaf, self.next) = (None, None);
     }
 }
 
@@ -90,7 +115,7 @@ impl<'d> Iterator for Rows<'d> {
                 Ok(false) => return None,
                 Err(error) => {
                     if error.kind != ErrorKind::Malformed {
-                        self.inner.clear();
+                        self.end();
                     }
                     return Some(Err(error));
                 }

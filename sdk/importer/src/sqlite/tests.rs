@@ -332,6 +332,29 @@ fn a_damaged_page_costs_its_own_rows() -> Tested {
 }
 
 #[test]
+fn rows_that_share_their_bytes_are_not_read_without_end() -> Tested {
+    let (folder, connection) = written(
+        "PRAGMA page_size = 4096; CREATE TABLE files (bytes BLOB); INSERT INTO files VALUES (zeroblob(1000000));",
+    )?;
+    let root: u16 = connection.query_row("SELECT rootpage FROM sqlite_schema", [], |row| row.get(0))?;
+    let mut bytes = fs::read(folder.path().join("a.db"))?;
+    // Every cell of the leaf is the same row.
+    let (leaf, cells) = (usize::from(root - 1) * 4096, 1_000_u16);
+    bytes[leaf + 3..leaf + 5].copy_from_slice(&cells.to_be_bytes());
+    let first = leaf + 8;
+    for cell in 1..usize::from(cells) {
+        bytes.copy_within(first..first + 2, first + 2 * cell);
+    }
+    let bundle = Bundle::from_files([("a.db", bytes)]);
+    let database = Database::open(&bundle, "a.db")?;
+    let rows: Vec<_> = database.rows(&database.tables()[0]).collect();
+    assert!((1..10).contains(&rows.len()), "{}", rows.len());
+    let error = rows.into_iter().find_map(Result::err).ok_or("no error")?;
+    assert_eq!(error.message, "the rows have more bytes than the database");
+    Ok(())
+}
+
+#[test]
 fn a_value_that_is_too_large_costs_only_itself() -> Tested {
     let (folder, _connection) = written(&format!(
         "CREATE TABLE files (name TEXT, bytes BLOB); INSERT INTO files VALUES ('large', zeroblob({})), ('whole', zeroblob({MAX_VALUE}));",
