@@ -88,17 +88,22 @@ async fn folders_added_and_removed_at_run_time_are_remembered() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_settle_time_of_an_added_folder_is_kept_over_a_restart() -> Result<()> {
+async fn the_settle_time_and_the_ignored_names_of_an_added_folder_are_kept_over_a_restart() -> Result<()> {
     let mut fixture = WatchFixture::start().await?;
     let more = fixture.daemon.folder.path().join("more");
     fs::create_dir(&more)?;
     fs::write(more.join("a.json"), chatgpt_file(1))?;
+    fs::write(more.join("logs.json"), chatgpt_file(2))?;
     let path = more.to_string_lossy().into_owned();
     let request = |seconds: i64, nanos: i32| v1::AddSourceRequest {
         path: path.clone(),
         settle_time: Some(prost_types::Duration { seconds, nanos }),
         sessions: false,
+        ignore: vec!["logs.*".to_owned()],
     };
+    let wrong = v1::AddSourceRequest { ignore: vec!["a***".to_owned()], ..request(1, 0) };
+    let refused = fixture.client().add_source(wrong).await;
+    assert_eq!(refused.err().map(|status| status.code()), Some(tonic::Code::InvalidArgument));
     for (seconds, nanos) in
         [(0, 0), (0, 9_999_999), (-1, 0), (3_601, 0), (i64::MIN, 0), (1, -1), (i64::MAX, 0)]
     {
