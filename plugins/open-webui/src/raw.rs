@@ -94,10 +94,12 @@ impl<'a> Chat<'a> {
         Ok(Some(it))
     }
 
-    /// The ids of parents that no message has.
-    pub(crate) fn absent_parents(&self) -> BTreeSet<&'a str> {
-        let known: BTreeSet<&str> = self.nodes.iter().map(|node| node.key).collect();
-        let parents = self.nodes.iter().filter_map(|node| node.kept()?.parent);
+    /// The ids of parents of the messages behind the first `start` ones that no message has. `known` has the ids of those before, and gets
+    /// the others.
+    pub(crate) fn absent_parents(&self, start: usize, known: &mut BTreeSet<&'a str>) -> BTreeSet<&'a str> {
+        let new = self.nodes.get(start..).unwrap_or_default();
+        known.extend(new.iter().map(|node| node.key));
+        let parents = new.iter().filter_map(|node| node.kept()?.parent);
         parents.filter(|parent| !known.contains(parent)).collect()
     }
 
@@ -109,7 +111,7 @@ impl<'a> Chat<'a> {
             self.layout = layout;
         }
         self.nodes.append(&mut nodes);
-        Ok(())
+        nodes::check_count(&self.nodes, json)
     }
 
     fn read_inner(

@@ -9,6 +9,7 @@ use std::{
 use satchel_importer::{
     Arena, ImportError, RecordKind, Sink,
     sqlite::{Database, ObjectText, Row, Table, Value},
+    tree::node_id,
     unless_malformed as unless_damaged,
 };
 
@@ -87,12 +88,14 @@ impl<'d> StoredMessages<'d> {
         Ok(it)
     }
 
-    /// The rows of a chat.
+    /// The rows of a chat, sorted by the ids of their messages.
     pub(super) fn take(&mut self, chat: &str) -> Vec<StoredMessage> {
-        self.chats.remove(chat).unwrap_or_default()
+        let mut rows = self.chats.remove(chat).unwrap_or_default();
+        rows.sort_unstable_by_key(|row| (row.id, row.rowid));
+        rows
     }
 
-    /// Adds to a chat the messages that it lacks, and returns how many these are.
+    /// Adds to a chat the messages that it lacks, and returns how many these are. `stored` is sorted by the ids.
     pub(super) fn complete<'a>(
         &self,
         chat: &mut Chat<'a>,
@@ -102,20 +105,19 @@ impl<'d> StoredMessages<'d> {
         locator: &str,
         sink: &mut Sink,
     ) -> Result<usize, ImportError> {
-        let mut taken = 0;
+        let before = chat.nodes.len();
+        let mut bytes = 0;
         if chat.nodes.is_empty() {
-            let all: Vec<&StoredMessage> = stored.iter().collect();
-            taken += self.add(chat, id, &all, arena)?;
+            self.add(chat, id, stored.to_vec(), None, &mut bytes, arena)?;
         }
-        while !stored.is_empty() {
-            let wanted: BTreeSet<u32> = chat.absent_parents().into_iter().map(hash).collect();
-            let found: Vec<_> = stored.iter().filter(|row| wanted.contains(&row.id)).collect();
-            let known = chat.nodes.len();
-            taken += self.add(chat, id, &found, arena)?;
-            if chat.nodes.len() == known {
-                break;
-            }
+        let (mut known, mut looked_at) = (BTreeSet::new(), 0);
+        while !stored.is_empty() && looked_at < chat.nodes.len() {
+            let wanted = chat.absent_parents(looked_at, &mut known);
+            looked_at = chat.nodes.len();
+            let found = wanted.iter().flat_map(|id| with_id(stored, hash(id))).copied().collect();
+            self.add(chat, id, found, Some(&wanted), &mut bytes, arena)?;
         }
+        let taken = chat.nodes.len() - before;
         let known: BTreeSet<u32> = chat.nodes.iter().map(|node| hash(node.key)).collect();
         let left = stored.iter().filter(|row| !known.contains(&row.id)).count();
         if taken > 0 {
@@ -130,33 +132,40 @@ impl<'d> StoredMessages<'d> {
         Ok(taken)
     }
 
-    /// Reads these rows and adds them to the chat.
+    /// Reads these rows and adds them to the chat, if their ids are `wanted`. `bytes` counts those of all messages that were added.
     fn add<'a>(
         &self,
         chat: &mut Chat<'a>,
         id: &str,
-        rows: &[&StoredMessage],
+        mut rows: Vec<StoredMessage>,
+        wanted: Option<&BTreeSet<&str>>,
+        bytes: &mut usize,
         arena: &'a Arena,
-    ) -> Result<usize, ImportError> {
-        let Some(table) = self.table.filter(|_| !rows.is_empty()) else { return Ok(0) };
-        let (mut messages, mut bytes, mut count) = (ObjectText::default(), 0, 0);
+    ) -> Result<(), ImportError> {
+        let Some(table) = self.table.filter(|_| !rows.is_empty()) else { return Ok(()) };
+        rows.sort_unstable_by_key(|row| row.rowid);
+        rows.dedup_by_key(|row| row.rowid);
+        let mut messages = ObjectText::default();
         for row in rows {
             let row = self.source.database.row(table, row.rowid);
             // A damaged row was reported when all ids were read.
             let Some(row) = unless_damaged(row)?.flatten() else { continue };
             let (key, message) = message(table, &row, id)?;
-            bytes += message.len();
-            if bytes > MAX_TAKEN {
+            // Another id may have the same hash.
+            if wanted.is_some_and(|wanted| !wanted.contains(node_id(&key))) {
+                continue;
+            }
+            *bytes += message.len();
+            if *bytes > MAX_TAKEN {
                 return Err(ImportError::malformed(format!(
                     "its messages in the table chat_message have more than {MAX_TAKEN} bytes"
                 )));
             }
             messages.json(&key, &message);
-            count += 1;
         }
         let messages = messages.finish();
         chat.add_messages(arena.alloc_str(&messages), arena)?;
-        Ok(count)
+        Ok(())
     }
 
     /// Reports the rows whose chat the database does not have.
@@ -169,6 +178,13 @@ impl<'d> StoredMessages<'d> {
             sink.warn(self.source.path, &message);
         }
     }
+}
+
+/// The rows whose id has this hash.
+fn with_id(stored: &[StoredMessage], id: u32) -> &[StoredMessage] {
+    let start = stored.partition_point(|row| row.id < id);
+    let end = stored.partition_point(|row| row.id <= id);
+    stored.get(start..end).unwrap_or_default()
 }
 
 /// The id of a message: the column has that of the chat in front of it.

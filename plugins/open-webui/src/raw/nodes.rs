@@ -116,6 +116,11 @@ fn read_list<'a>(place: &str, json: &mut Parser<'a>) -> Result<Vec<Node<'a>>, Js
 
 fn push<'a>(nodes: &mut Vec<Node<'a>>, node: Node<'a>, json: &Parser<'a>) -> Result<(), JsonError> {
     nodes.push(node);
+    check_count(nodes, json)
+}
+
+/// Fails if there are too many messages.
+pub(super) fn check_count(nodes: &[Node<'_>], json: &Parser<'_>) -> Result<(), JsonError> {
     if nodes.len() > MAX_NODES {
         return Err(JsonError { offset: json.offset(), problem: "more messages than the limit" });
     }

@@ -1,6 +1,11 @@
 //! Tests of the database: against exports of the same chats, with damaged pages, and with the sample.
 
-use std::{collections::BTreeSet, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use satchel_importer::{
     Bundle, Line,
@@ -158,4 +163,57 @@ fn the_sample_is_read() {
     assert_eq!(chats.len(), 1);
     let texts: Vec<_> = chats[0].messages.iter().map(text).collect();
     assert_eq!(texts, ["Hello WebUI!", "Hello from WebUI."]);
+}
+
+/// The lines of a database with a chat whose only message answers `parent`, and with these messages and their parents beside it.
+fn with_messages(parent: &str, messages: impl Iterator<Item = (String, Option<String>)>) -> Vec<Line> {
+    let folder = tempfile::tempdir().expect("a folder is made");
+    let mut connection = rusqlite::Connection::open(folder.path().join("webui.db")).expect("it is made");
+    let chat = format!(
+        r#"{{"history": {{"currentId": "last", "messages": {{"last": {{"id": "last", "parentId": "{parent}", "role": "user", "content": "Why?"}}}}}}}}"#
+    );
+    let made = connection.execute_batch(
+        "CREATE TABLE chat (id TEXT PRIMARY KEY, user_id TEXT, title TEXT, chat JSON, created_at INTEGER, updated_at INTEGER);
+         CREATE TABLE chat_message (id TEXT PRIMARY KEY, chat_id TEXT, user_id TEXT, role TEXT, parent_id TEXT, content JSON);",
+    );
+    made.expect("the tables are made");
+    let transaction = connection.transaction().expect("it begins");
+    let inserted = transaction.execute("INSERT INTO chat VALUES ('c', 'u', 'Bread', ?, 1, 1)", [chat]);
+    inserted.expect("the chat is added");
+    for (id, parent) in messages {
+        let row = (format!("c-{id}"), parent, format!("\"Text of {id}\""));
+        let sql = "INSERT INTO chat_message VALUES (?, 'c', 'u', 'user', ?, ?)";
+        transaction.execute(sql, row).expect("the message is added");
+    }
+    transaction.commit().expect("it ends");
+    read_file(&std::fs::read(folder.path().join("webui.db")).expect("it is read")).0
+}
+
+#[test]
+fn a_chain_of_absent_parents_is_followed_in_time() {
+    let begun = Instant::now();
+    let parent = |number: u32| number.checked_sub(1).map(|number| format!("m{number}"));
+    let lines = with_messages("m19999", (0..20_000).map(|number| (format!("m{number}"), parent(number))));
+    let messages: usize = conversations(&lines).iter().map(|chat| chat.messages.len()).sum();
+    assert_eq!(messages, 20_001);
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn a_message_whose_id_has_the_hash_of_an_absent_parent_is_not_taken_for_it() {
+    let hash = |id: &str| {
+        let mut hasher = DefaultHasher::new();
+        id.hash(&mut hasher);
+        hasher.finish() & u64::from(u32::MAX)
+    };
+    let (mut known, mut ids) = (BTreeMap::new(), (0..).map(|number: u32| format!("m{number}")));
+    let same = ids.find_map(|id| Some((known.insert(hash(&id), id.clone())?, id)));
+    let (absent, other) = same.expect("two ids have the same hash");
+    let lines = with_messages(&absent, [(other.clone(), None)].into_iter());
+    assert_eq!(conversations(&lines)[0].messages.len(), 1);
+    let warnings: Vec<&str> = warnings(&lines).into_iter().map(|warning| warning.message.as_str()).collect();
+    assert!(
+        warnings.iter().any(|warning| warning.contains("that the program does not show: 1")),
+        "{warnings:?}"
+    );
 }
