@@ -55,11 +55,16 @@ impl Database {
     /// [`ErrorKind::NotThisFormat`] if it is no database of SQLite 3, [`ErrorKind::Malformed`] if its header or the list of its tables
     /// is damaged, or if a transaction was interrupted and has to be rolled back first; [`ErrorKind::Limit`] and [`ErrorKind::Io`].
     pub fn open(bundle: &Bundle, path: &str) -> Result<Self, ImportError> {
-        Self::with_log(bundle, path, u64::MAX)
+        let database = Self::with_log(bundle, path, u64::MAX);
+        // An interrupted transaction may be the reason for what is malformed.
+        if !matches!(&database, Err(error) if error.kind == ErrorKind::NotThisFormat) {
+            pages::refuse_interrupted(bundle, path)?;
+        }
+        database
     }
 
     /// Opens a database to recognise it: a write-ahead log of more than 8 MiB is left aside. None if it is no database, or one that
-    /// [`Database::open`] refuses.
+    /// [`Database::open`] refuses; one with an interrupted transaction is recognised, so that `open` can say what is to be done.
     ///
     /// # Errors
     /// [`ErrorKind::Io`] and [`ErrorKind::Cancelled`].

@@ -76,7 +76,6 @@ impl Pages {
             return Err(ImportError::not_this_format("it is no SQLite database").at(path));
         }
         let page_size = page_size(&head).ok_or_else(|| malformed("the header of the database is damaged"))?;
-        refuse_interrupted(bundle, path)?;
         let log = open_log(bundle, &format!("{path}-wal"), page_size, max_log)?;
         if let Some((log, blocks)) = &log
             && let Some(frame) = log.frame_of(1)
@@ -190,7 +189,7 @@ fn open_log(
 }
 
 /// Fails if the journal beside the database has what an interrupted transaction has overwritten: the file is half old and half new.
-fn refuse_interrupted(bundle: &Bundle, path: &str) -> Result<(), ImportError> {
+pub(super) fn refuse_interrupted(bundle: &Bundle, path: &str) -> Result<(), ImportError> {
     let journal = format!("{path}-journal");
     if bundle.entry(&journal).is_none() {
         return Ok(());
