@@ -22,6 +22,8 @@ use resources::Resources;
 const PREFIXES: [&str; 3] = ["memu_", "sqlite_", ""];
 /// Bytes of an id or of the name of a category that are used; MemU's ids are UUIDs.
 const MAX_ID: usize = 256;
+/// Bytes of the values of a row, which are copied several times on their way. Rows of MemU have some kilobytes, mostly of the vector.
+const MAX_ROW: u64 = 8 * 1024 * 1024;
 /// Rows between two reports of progress.
 const PROGRESS_STEP: usize = 256;
 const RECALL_FILES: &str = "it also has recall files of version 2, which are not read";
@@ -96,6 +98,7 @@ impl<'d> Source<'d> {
             let mut locator = self.path.to_owned();
             let outcome = row.and_then(|row| {
                 locator = row.locator();
+                check_size(table, &row)?;
                 read(&row, &locator, sink)
             });
             match outcome {
@@ -119,10 +122,19 @@ impl<'d> Source<'d> {
         mut read: impl FnMut(&Row<'_>) -> Result<(), ImportError>,
     ) -> Result<(), ImportError> {
         for row in self.database.rows(table) {
-            unless_malformed(row.and_then(|row| read(&row)))?;
+            unless_malformed(row.and_then(|row| check_size(table, &row).and_then(|()| read(&row))))?;
         }
         Ok(())
     }
+}
+
+/// Fails if a row is longer than what fits into memory several times.
+fn check_size(table: &Table, row: &Row<'_>) -> Result<(), ImportError> {
+    let bytes = table.columns().filter_map(|column| row.size(column)).fold(0, u64::saturating_add);
+    if bytes > MAX_ROW {
+        return Err(ImportError::malformed(format!("its values have more than {MAX_ROW} bytes")));
+    }
+    Ok(())
 }
 
 /// The value of a column. One that is too long costs only its row, as a damaged one does.

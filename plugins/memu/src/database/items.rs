@@ -15,6 +15,8 @@ use super::{
 
 /// The model of MemU's vectors unless the person chose another one, and their length.
 const MODEL: (&str, usize) = ("text-embedding-3-small", 1536);
+/// Numbers of a vector. No model has so many.
+const MAX_NUMBERS: usize = 65_536;
 /// The model of a vector of another length.
 const UNKNOWN_MODEL: &str = "unknown";
 const NO_RESOURCE: &str = "the resource from which it was made is not in the database, or cannot be read";
@@ -180,13 +182,17 @@ fn numbers(json: &str) -> Option<Vec<f64>> {
     let mut read = |json: &mut Parser<'_>| {
         let is_list = json.enter_array()?;
         while is_list && json.item()? {
-            numbers.push(json.number()?.as_str().parse::<f64>().ok());
+            let number = json.number()?;
+            // Longer lists are not read; one number more shows that it is one.
+            if numbers.len() <= MAX_NUMBERS {
+                numbers.push(number.as_str().parse::<f64>().ok());
+            }
         }
         json.end()
     };
     read(&mut Parser::new(json, &arena)).ok()?;
     let finite = numbers.into_iter().map(|number| number.filter(|number| number.is_finite()));
-    finite.collect::<Option<Vec<f64>>>().filter(|numbers| !numbers.is_empty())
+    finite.collect::<Option<Vec<f64>>>().filter(|numbers| (1..=MAX_NUMBERS).contains(&numbers.len()))
 }
 
 fn embedding(memory: String, vector: Vec<f64>, at: Option<i64>) -> EmbeddingRecord {
@@ -211,5 +217,8 @@ mod tests {
         for text in ["[]", "[0.5, null]", "[\"1\"]", "0.5", "[0.5", "[NaN]", "[1e999]"] {
             assert_eq!(numbers(text), None, "{text}");
         }
+        let list = |length: usize| format!("[{}]", vec!["1"; length].join(","));
+        assert_eq!(numbers(&list(65_536)).map(|numbers| numbers.len()), Some(65_536));
+        assert_eq!(numbers(&list(65_537)), None);
     }
 }

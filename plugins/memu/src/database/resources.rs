@@ -8,7 +8,7 @@ use satchel_importer::{
     unless_malformed,
 };
 
-use super::{Source, VECTORS, add_columns, id, table};
+use super::{Source, VECTORS, add_columns, check_size, id, table};
 
 /// Resources that are remembered.
 const MAX_RESOURCES: usize = 200_000;
@@ -54,7 +54,8 @@ impl<'d> Resources<'d> {
             return Ok(None);
         };
         let mut rest = Leftover::default();
-        let read = unless_malformed(add_columns(table, &row, &OWN, &mut rest))?;
+        let read = check_size(table, &row).and_then(|()| add_columns(table, &row, &OWN, &mut rest));
+        let read = unless_malformed(read)?;
         Ok(read.and_then(|()| rest.into_json()).map(Cow::into_owned))
     }
 

@@ -105,3 +105,26 @@ fn a_database_that_is_cut_off_never_panics() {
         read_file(&whole[..length]);
     }
 }
+
+#[test]
+fn a_row_that_does_not_fit_into_memory_several_times_costs_only_itself() {
+    let folder = tempfile::tempdir().expect("a folder is made");
+    let path = folder.path().join("memu.db");
+    let connection = rusqlite::Connection::open(&path).expect("it is made");
+    let made = connection.execute_batch(
+        "CREATE TABLE memu_memory_items (id TEXT PRIMARY KEY, resource_id TEXT, memory_type TEXT, summary TEXT, embedding_json TEXT);
+         INSERT INTO memu_memory_items VALUES
+           ('a', NULL, 'profile', 'Likes rye bread.', NULL),
+           ('b', NULL, 'profile', 'Has a cat.', '[1' || replace(hex(zeroblob(2250000)), '00', ',1,1') || ']'),
+           ('c', NULL, 'profile', 'Lives by the sea.', NULL);",
+    );
+    made.expect("the table is made");
+    let (lines, recognised) = read_file(&std::fs::read(path).expect("it is read"));
+    assert!(recognised);
+    assert_eq!(contents(&lines), ["Likes rye bread.", "Lives by the sea."].map(str::to_owned).into());
+    assert!(
+        reports(&lines).iter().any(|report| report.contains("more than 8388608 bytes")),
+        "{:?}",
+        reports(&lines)
+    );
+}
