@@ -161,8 +161,9 @@ fn rows_from_before_a_column_have_its_default_as_sqlite_reads_it() -> Tested {
         "TEXT DEFAULT 'x' CHECK (text <> 'DEFAULT')",
     ];
     let added = columns.iter().enumerate();
-    let added: String =
+    let added: Vec<String> =
         added.map(|(at, kind)| format!("ALTER TABLE rows ADD COLUMN c{at} {kind};")).collect();
+    let added = added.concat();
     let (folder, connection) = written(&format!(
         "PRAGMA foreign_keys = OFF; CREATE TABLE rows (text TEXT); INSERT INTO rows VALUES ('old'); {added}"
     ))?;
