@@ -182,7 +182,8 @@ fn open_log(
     if bundle.entry(path).is_none_or(|entry| entry.size > max_bytes) {
         return Ok(None);
     }
-    let Some(log) = Log::read(bundle.open(path)?, page_size)? else { return Ok(None) };
+    let log = Log::read(bundle.open(path)?, page_size, wal::MAX_PAGES).map_err(|error| error.at(path))?;
+    let Some(log) = log else { return Ok(None) };
     let frame = wal::FRAME_HEADER + page_size;
     let blocks = Blocks::open(bundle, path)?.of_frames(wal::HEADER, frame);
     Ok(Some((log, blocks)))

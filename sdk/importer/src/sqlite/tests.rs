@@ -235,6 +235,19 @@ fn the_log_is_read_up_to_the_last_whole_transaction() -> Tested {
 }
 
 #[test]
+fn a_log_with_more_pages_than_fit_is_refused() -> Tested {
+    let (folder, _connection) = written(
+        "PRAGMA page_size = 512; PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0;
+         CREATE TABLE chats (title TEXT); INSERT INTO chats VALUES (zeroblob(5000));",
+    )?;
+    let log = |max_pages| wal::Log::read(bundle(folder.path()).open("a.db-wal")?, 512, max_pages);
+    let pages = log(100)?.ok_or("no log")?.len();
+    assert!(pages > 10, "{pages}");
+    assert_eq!(log(pages - 1).err().map(|error| error.kind), Some(ErrorKind::Limit));
+    Ok(())
+}
+
+#[test]
 fn a_log_that_is_begun_anew_while_it_is_read_is_an_error() -> Tested {
     let (folder, connection) = written(
         "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; CREATE TABLE chats (title TEXT);

@@ -5,7 +5,7 @@ use std::{
     io::{self, Read},
 };
 
-use crate::{ImportError, Reader};
+use crate::{ErrorKind, ImportError, Reader};
 
 /// Bytes before the first frame.
 pub(super) const HEADER: usize = 32;
@@ -13,6 +13,9 @@ pub(super) const HEADER: usize = 32;
 pub(super) const FRAME_HEADER: usize = 24;
 /// The first four bytes; the last bit says that checksums are of big-endian words.
 const MAGIC: u32 = 0x377f_0682;
+
+/// Pages of a log whose places are kept in memory, about sixty bytes for each. A log with so many has 6 GB with pages of the usual size.
+pub(super) const MAX_PAGES: usize = 1_500_000;
 
 /// Where the pages of committed transactions are in the log.
 pub(super) struct Log {
@@ -24,7 +27,11 @@ pub(super) struct Log {
 
 impl Log {
     /// Reads the whole log. None if it has no committed transaction: SQLite ignores what a crash has left behind the last one.
-    pub(super) fn read(mut file: Reader, page_size: usize) -> Result<Option<Self>, ImportError> {
+    pub(super) fn read(
+        mut file: Reader,
+        page_size: usize,
+        max_pages: usize,
+    ) -> Result<Option<Self>, ImportError> {
         let mut head = [0; HEADER];
         if !fill(&mut file, &mut head)? {
             return Ok(None);
@@ -49,6 +56,10 @@ impl Log {
             let of_this_log = frame_head[8..16] == head[16..24];
             if !of_this_log || sum.words != (word(frame_head, 16), word(frame_head, 20)) {
                 break;
+            }
+            if log.frames.len() + pending.len() >= max_pages {
+                let message = format!("the log of the database has more than {max_pages} pages");
+                return Err(ImportError::new(ErrorKind::Limit, message));
             }
             pending.push((word(frame_head, 0), offset));
             offset += frame.len() as u64;
