@@ -41,7 +41,7 @@ const EXPORTS: [&str; 26] = [
     "perplexity/fixtures/turns",
     "snapchat/fixtures/a-chat-with-my-ai",
     "vscode-copilot/fixtures/a-log-of-an-agent",
-    "vscode-copilot/fixtures/sessions-in-a-database",
+    "vscode-copilot/fixtures/the-copy-of-a-database",
 ];
 
 #[test]

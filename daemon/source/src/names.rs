@@ -52,11 +52,13 @@ pub fn database_of_log(name: &OsStr) -> Option<&OsStr> {
     Some(OsStr::from_bytes(stem)).filter(|stem| is_database(stem))
 }
 
-/// Returns the name of the log beside the database `name`.
-pub fn log_of_database(name: &OsStr) -> OsString {
-    let mut name = name.to_owned();
-    name.push(DATABASE_LOG);
-    name
+/// Returns the names of the files beside the database `name` that have its newest changes.
+pub fn beside_database(name: &OsStr) -> impl Iterator<Item = OsString> {
+    [DATABASE_LOG, DATABASE_JOURNAL].into_iter().map(move |suffix| {
+        let mut file = name.to_owned();
+        file.push(suffix);
+        file
+    })
 }
 
 /// Returns whether a file with this name has one JSON value in each line.

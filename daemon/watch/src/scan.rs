@@ -126,14 +126,14 @@ fn inspect_file(folder: &OwnedFd, name: &OsStr, stat: &Stat) -> Option<(Stamp, O
             return Some((stamp, Some(Hold::Partner(self::stamp(&stat)))));
         }
     }
-    let below = if names::is_database(name) { log_stamp(folder, name) } else { 0 };
+    let below = if names::is_database(name) { changes_stamp(folder, name) } else { 0 };
     Some((Stamp { below, ..stamp }, (stamp.bytes == 0).then_some(Hold::Empty)))
 }
 
-/// Returns the hash of the state of the log beside a database, which has its newest changes; 0 if there is none.
-fn log_stamp(folder: &OwnedFd, name: &OsStr) -> u64 {
-    let log = stat_at(folder, &names::log_of_database(name)).ok().flatten();
-    log.map_or(0, |stat| stable_hash(&stamp(&stat)))
+/// Returns the hash of the state of the files beside a database that have its newest changes; 0 if there is none.
+fn changes_stamp(folder: &OwnedFd, name: &OsStr) -> u64 {
+    let beside = names::beside_database(name).filter_map(|file| stat_at(folder, &file).ok().flatten());
+    beside.fold(0, |sum: u64, stat| sum.wrapping_add(stable_hash(&stamp(&stat))))
 }
 
 #[expect(

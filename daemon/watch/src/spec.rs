@@ -64,6 +64,9 @@ pub enum SpecError {
     /// There is no such folder.
     #[error("{0:?} is not a folder; create it first, or check the spelling")]
     NoFolder(PathBuf),
+    /// It is a link to a file. Only links to folders are followed.
+    #[error("{0:?} is a symbolic link; name the file to which it leads")]
+    Link(PathBuf),
     /// It is a file of a kind that no importer reads.
     #[error("{0:?} is a file that no importer reads; name a folder, or a file such as a database")]
     NoExport(PathBuf),
@@ -133,6 +136,7 @@ impl WatchSpec {
         }
         match spec.path.metadata() {
             Ok(found) if found.is_dir() => Ok(spec),
+            Ok(_) if spec.path.is_symlink() => Err(SpecError::Link(spec.path)),
             Ok(_) if spec.file().is_some() => Ok(spec),
             Ok(_) => Err(SpecError::NoExport(spec.path)),
             Err(_) => Err(SpecError::NoFolder(spec.path)),

@@ -60,8 +60,14 @@ async fn folders_added_and_removed_at_run_time_are_remembered() -> Result<()> {
     };
     assert!(add(path(&more)).await?.into_inner().added);
     assert!(!add(path(&more)).await?.into_inner().added);
+    let beside = |name: &str| fixture.daemon.folder.path().join(name);
+    fs::write(beside("chats.db"), "a database")?;
+    fs::write(beside("photo.jpg"), "no export")?;
+    std::os::unix::fs::symlink(beside("chats.db"), beside("link.db"))?;
     for (folder, code) in [
-        (path(&fixture.daemon.folder.path().join("absent")), tonic::Code::InvalidArgument),
+        (path(&beside("absent")), tonic::Code::InvalidArgument),
+        (path(&beside("photo.jpg")), tonic::Code::InvalidArgument),
+        (path(&beside("link.db")), tonic::Code::InvalidArgument),
         (path(fixture.daemon.folder.path()), tonic::Code::FailedPrecondition),
         ("relative".to_owned(), tonic::Code::InvalidArgument),
     ] {

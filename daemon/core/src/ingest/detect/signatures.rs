@@ -74,7 +74,7 @@ const SIGNATURES: [(&str, &[&[&str]]); 21] = [
         &[
             &["\"sessionID\""],
             &["\"projectID\"", "\"directory\""],
-            &[DATABASE, "session_id", "project_id", "message_id"],
+            &[DATABASE, "session_id", "project_id", "time_updated"],
         ],
     ),
     ("perplexity", &[&["\"query\"", "\"answer\""], &["\"query_str\""]]),
@@ -135,7 +135,9 @@ fn is_likely(importer: &Importer, head: &[u8]) -> bool {
     }
     let sets =
         SIGNATURES.iter().filter(|(name, _)| *name == importer.name()).flat_map(|(_, sets)| sets.iter());
-    sets.into_iter().any(|set| set.iter().all(|text| has(text)))
+    // The rows of a database may have JSON of any kind.
+    let database = head.starts_with(DATABASE.as_bytes());
+    sets.into_iter().any(|set| set.contains(&DATABASE) == database && set.iter().all(|text| has(text)))
 }
 
 /// Returns whether no other importer could claim any of the files. A claim of an installed importer does not count: it

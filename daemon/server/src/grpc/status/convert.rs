@@ -249,6 +249,9 @@ impl From<WatchError> for CallError {
         let problem = error.to_string();
         match error {
             WatchError::Spec(SpecError::Settle { .. }) => Self::invalid_field("settle_time", problem),
+            WatchError::Spec(SpecError::Pattern { .. } | SpecError::TooManyPatterns { .. }) => {
+                Self::invalid_field("ignore", problem)
+            }
             WatchError::Spec(_) => Self::invalid_field("path", format!("cannot be watched: {problem}")),
             WatchError::Overlap { path, .. } | WatchError::Fixed { path, .. } => {
                 Self::SourceRefused { path: text(path), problem }
