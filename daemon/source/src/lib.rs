@@ -95,7 +95,9 @@ pub enum SourceError {
     #[error("cannot read {path:?}")]
     Read { path: PathBuf, source: io::Error },
     /// The file was changed between two reads.
-    #[error("{path:?} changed while it was read; wait until the download has finished and import it again")]
+    #[error(
+        "{path:?} changed while it was read; import it again when its download, or the program that writes it, has finished"
+    )]
     Changed { path: PathBuf },
     /// The ZIP is incomplete or damaged.
     #[error("{}", fault::describe_damaged_archive(name, problem))]
