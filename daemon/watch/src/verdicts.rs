@@ -264,7 +264,7 @@ pub(super) fn load_added(store: &Store) -> Result<Vec<WatchSpec>, StoreError> {
         let settle = settle_ms.get(&path).copied().map(Duration::from_millis);
         let sessions = sessions.contains(&path);
         let ignore = ignore.get(&path).cloned().unwrap_or_default();
-        WatchSpec { sessions, settle, ignore, ..WatchSpec::with_defaults(path.into()) }
+        WatchSpec { ignore, sessions, settle, ..WatchSpec::with_defaults(path.into()) }
     };
     Ok(folders.into_iter().map(spec).collect())
 }

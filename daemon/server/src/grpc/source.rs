@@ -78,7 +78,7 @@ pub(super) fn add(
     let path = Path::new(&path);
     let negative = || CallError::invalid_field("settle_time", "is negative or not valid");
     let settle = settle_time.map(|wire| duration_from_wire(wire).ok_or_else(negative)).transpose()?;
-    let spec = WatchSpec { sessions, settle, ignore, ..WatchSpec::with_defaults(path.to_owned()) };
+    let spec = WatchSpec { ignore, sessions, settle, ..WatchSpec::with_defaults(path.to_owned()) };
     let added = state.watch.add(spec)?;
     let watched = state.watch.folders().into_iter().find(|folder| folder.path == path);
     let source = watched.map(|folder| source_to_wire(&state.watch, folder));
