@@ -142,10 +142,27 @@ fn the_inspector_works() {
     let environment = json!({"HOME": home.path()});
     let server = json!({"command": program, "args": arguments, "env": environment});
     let config = home.file("config.json", json!({"mcpServers": {"satchel": server}}).to_string());
+    check_inspector(&modules, &["--cli", "--config", &config, "--server", "satchel"]);
+}
+
+#[test]
+fn the_inspector_works_over_http() {
+    let Some(modules) = node_modules() else { return };
+    let (home, token) = home();
+    let (daemon, url) = serve(&home);
+    let header = format!("Authorization: Bearer {token}");
+    let server = ["--cli", &url, "--transport", "http", "--header"];
+    check_inspector(&modules, &[&server, [header.as_str()].as_slice()].concat());
+    let mut wrong = Command::new(modules.join(INSPECTOR));
+    wrong.args(server).args(["Authorization: Bearer no", "--method", "tools/list"]);
+    assert!(!wrong.output().unwrap().status.success(), "a wrong token is refused");
+    stop(daemon);
+}
+
+/// Calls the server that `server` names by the command line of the inspector.
+fn check_inspector(modules: &Path, server: &[&str]) {
     let inspect = |words: &[&str]| {
-        let mut command = Command::new(modules.join(INSPECTOR));
-        command.args(["--cli", "--config", &config, "--server", "satchel"]).args(words);
-        answer(&command.output().unwrap())
+        answer(&Command::new(modules.join(INSPECTOR)).args(server).args(words).output().unwrap())
     };
     let tools = inspect(&["--method", "tools/list"]);
     assert_eq!(tools["tools"].as_array().unwrap().len(), 7, "{tools}");
