@@ -2,6 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use satchel_importer::{
+    Bundle,
+    sqlite::{self, Database},
+};
 use satchel_pam::{
     conversation::Content,
     record::{Claim, ConversationRecord, Edit, Evidence, Item, Line},
@@ -41,6 +45,9 @@ pub(super) fn invented(files: &MemoryFiles, output: &SandboxOutput, own: &OwnWor
         add_words(&text, &mut known);
         add_words(&unescaped(&text), &mut known);
         add_json(&text, MAX_INNER, &mut known);
+        if bytes.starts_with(sqlite::MAGIC) {
+            add_rows(files, path, &mut known);
+        }
     }
     let mut faults = Vec::new();
     for line in output.produced.exports.iter().flat_map(|export| &export.lines) {
@@ -84,6 +91,23 @@ fn unescaped(text: &str) -> String {
 
 fn add_words(text: &str, known: &mut BTreeSet<String>) {
     known.extend(words(text));
+}
+
+/// Adds the words of the rows of a database, in which nothing stands between one value and the next.
+fn add_rows(files: &MemoryFiles, path: &str, known: &mut BTreeSet<String>) {
+    let bundle = Bundle::from_files(files.all().map(|(path, bytes)| (path, bytes.to_vec())));
+    let Ok(database) = Database::open(&bundle, path) else { return };
+    for table in database.tables() {
+        for row in database.rows(table).flatten() {
+            for column in table.columns() {
+                match row.get(column) {
+                    Ok(sqlite::Value::Text(text)) => add_value(&Value::String(text), MAX_INNER, known),
+                    Ok(sqlite::Value::Blob(bytes)) => add_words(&String::from_utf8_lossy(&bytes), known),
+                    _ => {}
+                }
+            }
+        }
+    }
 }
 
 /// Adds the words of texts in JSON, also in JSON inside such texts, where they are escaped once more.
