@@ -37,8 +37,6 @@ const NO_CHATS: &[&str] = &["logs.json", "checkpoint*.json"];
 pub(super) enum AgentFiles {
     /// Each session is a file to which the program appends, or all of them are in a database in the folder.
     Appended,
-    /// A session is one or many files, which are written anew.
-    Rewritten,
     /// All sessions are in one database.
     Database,
 }
@@ -111,7 +109,7 @@ impl AgentHomes {
     /// Returns the folders and databases that exist.
     pub(super) fn existing_folders(&self) -> Vec<AgentFolder> {
         let exists = |folder: &AgentFolder| match folder.files {
-            AgentFiles::Appended | AgentFiles::Rewritten => folder.path.is_dir(),
+            AgentFiles::Appended => folder.path.is_dir(),
             AgentFiles::Database => folder.path.is_file(),
         };
         self.folders().filter(exists).collect()
@@ -129,14 +127,12 @@ impl AgentHomes {
         let gemini_cli = self.gemini_cli.iter().map(|home| ("Gemini CLI", home.join("tmp")));
         // It has files with lines of old versions, and the database of newer ones.
         let goose = self.goose.iter().map(|home| ("Goose", home.join("sessions")));
-        // Beside these, OpenCode keeps its credentials and snapshots of files. The folder is of versions before the database.
-        let opencode = self.opencode.iter().map(|home| ("OpenCode", home.join("storage")));
+        // Beside this one, OpenCode keeps its credentials, snapshots of files, and a folder of versions before the database.
         let databases = self.opencode.iter().map(|home| ("OpenCode", home.join("opencode.db")));
         let with = |files, ignore| move |(program, path)| AgentFolder { program, path, files, ignore };
         let appended = claude_code.chain(codex).chain(goose).map(with(AgentFiles::Appended, &[]));
         let gemini_cli = gemini_cli.map(with(AgentFiles::Appended, NO_CHATS));
-        let opencode = opencode.map(with(AgentFiles::Rewritten, &[]));
-        appended.chain(gemini_cli).chain(opencode).chain(databases.map(with(AgentFiles::Database, &[])))
+        appended.chain(gemini_cli).chain(databases.map(with(AgentFiles::Database, &[])))
     }
 }
 
@@ -184,19 +180,20 @@ mod tests {
             ".codex/sessions",
             ".gemini/tmp",
             ".local/share/opencode/storage",
-            "data/opencode/storage",
+            "data/opencode",
             "elsewhere/sessions",
             ".local/share/goose/sessions",
         ] {
             fs::create_dir_all(home.path().join(folder)).unwrap();
         }
-        fs::write(home.path().join(".local/share/opencode/opencode.db"), "").unwrap();
+        for data in [".local/share", "data"] {
+            fs::write(home.path().join(data).join("opencode/opencode.db"), "").unwrap();
+        }
         let all = [
             "~/.claude/projects (Claude Code)",
             "~/.codex/sessions (Codex)",
             "~/.local/share/goose/sessions (Goose)",
             "~/.gemini/tmp (Gemini CLI)",
-            "~/.local/share/opencode/storage (OpenCode)",
             "~/.local/share/opencode/opencode.db (OpenCode)",
         ];
         assert_eq!(found(&environment), all);
@@ -204,7 +201,7 @@ mod tests {
         environment.claude_config_dir = Some(home.path().join("nothing"));
         environment.gemini_cli_home = Some(home.path().join("nothing"));
         environment.data_home = Some(home.path().join("data"));
-        let moved = ["~/elsewhere/sessions (Codex)", "~/data/opencode/storage (OpenCode)"];
+        let moved = ["~/elsewhere/sessions (Codex)", "~/data/opencode/opencode.db (OpenCode)"];
         assert_eq!(found(&environment), moved);
         environment = Environment::default();
         assert!(found(&environment).is_empty(), "without a home folder");

@@ -25,10 +25,6 @@ use super::{
     text,
 };
 
-/// How long the sessions of an agent that writes many files for each must stay unchanged before they are imported: each
-/// import reads all of them again.
-const AGENTS_SETTLE: prost_types::Duration = prost_types::Duration { seconds: 600, nanos: 0 };
-
 /// Runs the command.
 ///
 /// # Errors
@@ -132,10 +128,9 @@ async fn add_agents(
     }
     let mut sources = Vec::new();
     for folder in &found {
-        let rewritten = folder.files == AgentFiles::Rewritten;
         let request = AddSourceRequest {
             path: absolute_path(context, &folder.path)?,
-            settle_time: settle.or_else(|| rewritten.then_some(AGENTS_SETTLE)),
+            settle_time: settle,
             sessions: folder.files == AgentFiles::Appended,
             ignore: folder.ignore.iter().map(ToString::to_string).collect(),
         };

@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::MetadataExt, path::Path, time::Instant};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use satchel_proto::v1::{self, SourceState};
 
 use crate::watch::fixture::{POLL_INTERVAL, WAIT_TIMEOUT, WatchFixture, chatgpt_file, idle};
@@ -108,8 +108,9 @@ async fn the_settle_time_and_the_ignored_names_of_an_added_folder_are_kept_over_
         ignore: vec!["logs.*".to_owned()],
     };
     let wrong = v1::AddSourceRequest { ignore: vec!["a***".to_owned()], ..request(1, 0) };
-    let refused = fixture.client().add_source(wrong).await;
-    assert_eq!(refused.err().map(|status| status.code()), Some(tonic::Code::InvalidArgument));
+    let refused = fixture.client().add_source(wrong).await.err().context("a wrong pattern")?;
+    assert_eq!(refused.code(), tonic::Code::InvalidArgument);
+    assert!(refused.message().starts_with("ignore pattern \"a***\" is not valid: "), "{refused:?}");
     for (seconds, nanos) in
         [(0, 0), (0, 9_999_999), (-1, 0), (3_601, 0), (i64::MIN, 0), (1, -1), (i64::MAX, 0)]
     {

@@ -249,8 +249,11 @@ impl From<WatchError> for CallError {
         let problem = error.to_string();
         match error {
             WatchError::Spec(SpecError::Settle { .. }) => Self::invalid_field("settle_time", problem),
-            WatchError::Spec(SpecError::Pattern { .. } | SpecError::TooManyPatterns { .. }) => {
-                Self::invalid_field("ignore", problem)
+            WatchError::Spec(SpecError::Pattern { pattern, problem, .. }) => {
+                Self::invalid_field("ignore", format!("pattern {pattern:?} is not valid: {problem}"))
+            }
+            WatchError::Spec(SpecError::TooManyPatterns { .. }) => {
+                Self::invalid_field("ignore", format!("list is too long: {problem}"))
             }
             WatchError::Spec(_) => Self::invalid_field("path", format!("cannot be watched: {problem}")),
             WatchError::Overlap { path, .. } | WatchError::Fixed { path, .. } => {
