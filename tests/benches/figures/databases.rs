@@ -63,7 +63,7 @@ fn values(folder: &Path) -> Result<usize> {
             while let Some(row) = rows.next()? {
                 for column in 0..columns {
                     if let ValueRef::Text(text) = row.get_ref(column)?
-                        && text.starts_with(b"{")
+                        && (text.starts_with(b"{") || text.starts_with(b"["))
                     {
                         serde_json::from_slice::<Value>(text)?;
                     }
