@@ -13,10 +13,11 @@ const EXPORTS: [&str; 9] = ["zip", "json", "jsonl", "ndjson", "csv", "tsv", "htm
 pub const PROJECT_FILE: &str = ".project_root";
 /// Extensions of databases of SQLite.
 const DATABASES: [&str; 4] = ["db", "sqlite", "sqlite3", "vscdb"];
-/// What SQLite appends to the name of a database: the log of the newest changes, what an unfinished transaction has replaced, and an
-/// index of the log, which has nothing of its own.
+/// What SQLite appends to the name of a database for its write-ahead log, which has the newest changes.
 pub(crate) const DATABASE_LOG: &str = "-wal";
+/// The same for the journal, which has what an unfinished transaction has replaced.
 pub(crate) const DATABASE_JOURNAL: &str = "-journal";
+/// The same for the index of the log, which has nothing of its own.
 pub(crate) const DATABASE_INDEX: &str = "-shm";
 /// Extensions of files with one JSON value in each line.
 const LINES: [&str; 2] = ["jsonl", "ndjson"];
@@ -45,7 +46,7 @@ pub fn is_database(name: &OsStr) -> bool {
     ends_in_one(name, &DATABASES).is_some()
 }
 
-/// Returns the name of the database to which the file `name` beside it belongs, if it has the newest changes of one.
+/// Returns the name of the database to which the file `name` belongs, if that is the name of a log or a journal.
 pub fn database_of_log(name: &OsStr) -> Option<&OsStr> {
     let suffixes = [DATABASE_LOG, DATABASE_JOURNAL];
     let stem = suffixes.iter().find_map(|suffix| name.as_bytes().strip_suffix(suffix.as_bytes()))?;
